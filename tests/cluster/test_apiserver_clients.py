@@ -513,3 +513,22 @@ def test_a_node_loses_what_a_change_takes_away(api: ApiServer, form: str) -> Non
     assert (dict(record.labels), record.unschedulable) == ({"zone": "a"}, False)
     assert record.allocatable["cpu"] > 0
     assert ask(api, path)[1]["metadata"]["labels"] == {"zone": "a"}
+
+
+def test_pages_of_a_list_are_of_one_version(api: ApiServer) -> None:
+    for name in ("a", "b", "c", "d"):
+        add(api, name)
+    path = "/api/v1/namespaces/default/pods?limit=2"
+    first = ask(api, path)[1]
+    token = first["metadata"]["continue"]
+    add(api, "e")
+    add(api, "d", labels={"later": "yes"})
+    api.store.drop("pods", "default/c")
+    _, second = ask(api, f"{path}&continue={token}")
+    assert [item["metadata"]["name"] for item in second["items"]] == ["c", "d"]
+    assert "labels" not in second["items"][1]["metadata"]
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    api.store.history = 1
+    add(api, "f")
+    code, told = ask(api, f"{path}&continue={token}")
+    assert (code, told["reason"]) == (410, "Expired")

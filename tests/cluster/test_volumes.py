@@ -145,5 +145,11 @@ def test_claims_of_devices_and_quotas_are_refused_by_name_and_place() -> None:
     with pytest.raises(InvalidManifest, match=r"spec\.resourceClaims: .*"):
         parse_objects(DISK + "---" + claims)
     quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {pods: 4}}\n"
-    with pytest.raises(InvalidManifest, match="unsupported kind 'ResourceQuota'"):
+    told = "unsupported kind 'ResourceQuota': quotas refuse pods .*scheduler 'drf'.*leave it out"
+    with pytest.raises(InvalidManifest, match=told):
         parse_objects(quota)
+    devices = "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\n"
+    with pytest.raises(
+        InvalidManifest, match=r":2:1: .*'ResourceSlice': devices .*example.com/gpu"
+    ):
+        parse_objects(devices)

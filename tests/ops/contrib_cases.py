@@ -192,6 +192,27 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
          s(0.5), b(100)],
         1, {"steps": 1},
     ),
+    "QAttention": (
+        "QAttention", [u8(2, 4, 8), i8(8, 24), f(24), s(0.02), s(0.01)], 1, {"num_heads": 2},
+    ),
+    "QAttention masked, by column": (
+        "QAttention",
+        [u8(2, 4, 8), i8(8, 24), f(24), s(0.02), np.full(24, 0.01, np.float32), MASK, b(120),
+         np.arange(24, dtype=np.int8)],
+        1, {"num_heads": 2},
+    ),
+    "QAttention with a past": (
+        "QAttention",
+        [u8(2, 4, 8), u8(8, 24), f(24), s(0.02), s(0.01), None, b(120), b(128), f(2, 2, 2, 3, 4)],
+        2, {"num_heads": 2, "unidirectional": 1},
+    ),
+    "QEmbedLayerNormalization": (
+        "QEmbedLayerNormalization",
+        [i32([1, 2, 3, 0], [4, 1, 0, 2]), i32([0, 0, 1, 1], [0, 1, 1, 1]), u8(10, 8), u8(6, 8),
+         u8(2, 8), u8(8), u8(8), MASK, s(0.02), s(0.03), s(0.04), s(0.01), s(0.02), b(120), b(128),
+         b(90), b(100), b(128)],
+        2, {"epsilon": 1e-5},
+    ),
     "DynamicQuantizeMatMul": (
         "DynamicQuantizeMatMul", [f(3, 4), i8(4, 5), s(0.1), s(0, np.int8), f(5)], 1, {},
     ),

@@ -42,6 +42,12 @@ _OWN: dict[str, tuple[list[np.ndarray], dict[str, Any], Callable[..., np.ndarray
         {"domain": "", "alpha": 1.5, "beta": 0.5},
         lambda x: 1.5 * np.tanh(0.5 * x),
     ),
+    # (For sparse operands it has one: tests/surface/test_written_files.py.)
+    "SparseToDenseMatMul": (
+        [f(3, 4), f(5, 4)],
+        {"alpha": 0.5, "transB": 1},
+        lambda a, b: np.float32(0.5) * (a @ b.T),
+    ),
     "BiasAdd": ([f(2, 3, 4), f(4), f(2, 3, 4)], {}, lambda x, bias, skip: x + bias + skip),
 }
 

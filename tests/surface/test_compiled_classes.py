@@ -14,7 +14,7 @@ from onnxruntime.capi import _pybind_state as their_module
 import hagane.onnxruntime as ort
 from hagane.errors import HaganeError
 from hagane.onnxruntime import state
-from hagane.onnxruntime.session import check_and_normalize_provider_args
+from hagane.onnxruntime.providers import check_and_normalize_provider_args
 from hagane.onnxruntime.submodules import _backend
 from tests.surface.misuse import add_model
 
@@ -40,7 +40,9 @@ def test_a_session_of_the_compiled_module_is_made_in_two_steps() -> None:
 
 def test_the_session_inside_a_session_takes_the_feed_first() -> None:
     value = state.OrtValue.ortvalue_from_numpy(X, CPU)
-    (y,) = session()._sess.run_with_ort_values({"x": value}, ["y"], None)
+    found = session()._sess.run_with_ort_values({"x": value}, ["y"], None)
+    assert isinstance(found, state.OrtValueVector)
+    (y,) = found
     np.testing.assert_array_equal(y.numpy(), X + 1)
 
 
@@ -74,6 +76,12 @@ def test_what_classes_that_inherit_reach_for_is_there() -> None:
         [("CPUExecutionProvider", {"a": 1})], None, ["CPUExecutionProvider"]
     )
     assert (names, options) == (["CPUExecutionProvider"], [{"a": "1"}])
+    with pytest.warns(UserWarning, match="Duplicate provider 'a' encountered, ignoring"):
+        assert check_and_normalize_provider_args(["a", "a"], None, ["a"]) == (["a"], [{}])
+    wrong: list[tuple[Any, Any]] = [(3, None), (["a"], 3), (["a"], ["b"]), ([("a", {1: 2})], [{}])]
+    for providers, given in wrong:
+        with pytest.raises(ValueError, match="provider"):
+            check_and_normalize_provider_args(providers, given, ["a"])
 
 
 def test_the_backend_takes_sessions_and_gives_lists() -> None:
@@ -84,6 +92,22 @@ def test_the_backend_takes_sessions_and_gives_lists() -> None:
     (y,) = backend.run(session(), [X])
     np.testing.assert_array_equal(y, X + 1)
     assert isinstance(backend.prepare(add_model().SerializeToString(), "CPU").run(X), list)
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("DictVectorizer", ["x"], ["y"], domain="ai.onnx.ml",
+                              int64_vocabulary=[0, 1])],
+            "g",
+            [helper.make_value_info("x", helper.make_map_type_proto(
+                TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])))],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        ),
+        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 1)],
+        ir_version=9,
+    )  # fmt: skip
+    (y,) = backend.run(ort.InferenceSession(model.SerializeToString()), {0: 2.0, 1: 3.0})
+    assert y.ravel().tolist() == [2, 3]
+    with pytest.raises(RuntimeError, match="Unexpected key type  <class 'str'>"):
+        backend.run(ort.InferenceSession(model.SerializeToString()), {"a": 2.0})
     with pytest.raises(RuntimeError, match="expected the device 'CPU', got 'CUDA'"):
         backend.prepare(session(), "CUDA")
 

@@ -53,6 +53,18 @@ def test_errors_of_nodes_and_files_have_codes_in_front() -> None:
     made = ort.InferenceSession(gather.SerializeToString())
     with pytest.raises(state.InvalidArgument, match=r"running Gather node. Name:'pick' Status Mes"):
         made.run(None, {"x": X[0], "i": np.array([7])})
+    half = proto(
+        [helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"])],
+        {"x": (TensorProto.FLOAT16, [2])}, {"y": (TensorProto.UINT8, [2])},
+    )  # fmt: skip
+    with pytest.raises(state.Fail, match="expected a float32 input 'x', got float16"):
+        ort.InferenceSession(half.SerializeToString())
+    lacking = proto(
+        [helper.make_node("Bend", ["x"], ["y"], domain="com.microsoft")], {"x": (F, [2])},
+        {"y": (F, [2])}, imports=[helper.make_opsetid("com.microsoft", 1)],
+    )  # fmt: skip
+    with pytest.raises(state.Fail, match=r": com.microsoft:Bend\(-1\) is not a registered fun"):
+        ort.InferenceSession(lacking.SerializeToString())
     with pytest.raises(state.NoSuchFile, match=r"^\[ONNXRuntimeError\] : 3 : NO_SUCHFILE : there"):
         ort.InferenceSession("nothing.onnx")
     with pytest.raises(InvalidArgument, match="Invalid output name:q\nunknown output 'q'; the mo"):

@@ -252,10 +252,16 @@ def _check_single_assignment(graph: onnx.GraphProto | onnx.FunctionProto, what: 
 
 def _has_sparse(proto: onnx.ModelProto) -> bool:
     return any(
-        (isinstance(graph, onnx.GraphProto) and graph.sparse_initializer)
+        (isinstance(graph, onnx.GraphProto) and (graph.sparse_initializer or _is_declared(graph)))
         or any(each.HasField("sparse_tensor") for node in graph.node for each in node.attribute)
         for graph in _graphs(proto)
     )
+
+
+def _is_declared(graph: onnx.GraphProto) -> bool:
+    """Return whether an input or output is a sparse tensor."""
+    ends = (*graph.input, *graph.output)
+    return any(value.type.HasField("sparse_tensor_type") for value in ends)
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

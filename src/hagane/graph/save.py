@@ -45,6 +45,8 @@ def write(
     path: str | os.PathLike[str],
     *,
     external_data: bool = False,
+    weights: str = "",
+    smallest: int = 256,
     ort_format: bool = False,
 ) -> None:
     """Write ``model`` to a file of any name.
@@ -53,6 +55,9 @@ def write(
         model: The model; it is not changed.
         path: The file to write.
         external_data: As for ``save``.
+        weights: The file for weights, seen from the folder of the model; ``<path>.data`` if empty.
+            A name puts them there, whatever ``external_data`` says.
+        smallest: The bytes from which on weights are put there.
         ort_format: Write ONNX Runtime's own format, weights included.
 
     Raises:
@@ -72,7 +77,12 @@ def write(
         from hagane.graph.ort_written import write_ort
 
         path.write_bytes(write_ort(ir.to_proto(copy)))
-    elif external_data or size > _EMBEDDED_LIMIT:
-        ir.save(copy, path, external_data=f"{path.name}.data")
+    elif external_data or weights or size > _EMBEDDED_LIMIT:
+        ir.save(
+            copy,
+            path,
+            external_data=weights or f"{path.name}.data",
+            size_threshold_bytes=smallest,
+        )
     else:
         ir.save(copy, path)

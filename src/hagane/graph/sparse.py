@@ -16,7 +16,7 @@ _MOST = 2**31
 
 
 def make_dense(graphs: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> None:
-    """Replace sparse tensors of graphs by plain ones, in place.
+    """Replace sparse tensors of graphs, and the types of such, by plain ones, in place.
 
     Raises:
         InvalidModel: One of them is damaged; the message names it.
@@ -25,6 +25,10 @@ def make_dense(graphs: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> None:
         if isinstance(graph, onnx.GraphProto):
             graph.initializer.extend(_dense(each) for each in graph.sparse_initializer)
             del graph.sparse_initializer[:]
+            for value in (*graph.input, *graph.output, *graph.value_info):
+                if value.type.HasField("sparse_tensor_type"):
+                    given = value.type.sparse_tensor_type.SerializeToString()
+                    value.type.tensor_type.ParseFromString(given)  # of the same fields
         for node in graph.node:
             for attribute in node.attribute:
                 if not attribute.HasField("sparse_tensor"):

@@ -30,15 +30,10 @@ def verify_declarations(model: ir.Model) -> None:
     """Raise unless inputs have types and weights are what the file declares of their names.
 
     Raises:
-        InvalidGraph: An input has no type, or one that hagane has no values of.
+        InvalidGraph: An input has no type.
         TypeInferenceError: A weight is of another element type, or has another shape.
     """
     for value in model.graph.inputs:
-        if isinstance(value.type, ir.SparseTensorType):
-            raise InvalidGraph(
-                f"input '{value.name}' is declared a sparse tensor, of which no operator here has "
-                "a form; declare it as a tensor, which takes onnxruntime's SparseTensor too"
-            )
         if value.type is None and value.const_value is None and DECLARED not in value.meta:
             raise InvalidGraph(f"input '{value.name}' has no type information; declare its type")
     for graph in all_graphs(model.graph):

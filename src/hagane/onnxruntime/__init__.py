@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hagane.onnxruntime.absent import absent
+from hagane.onnxruntime.adapters import AdapterFormat, LoraAdapter
 from hagane.onnxruntime.binding import IOBinding
 from hagane.onnxruntime.described import ModelMetadata
 from hagane.onnxruntime.devices import (
@@ -55,6 +56,7 @@ from hagane.onnxruntime.environment import (
     set_global_thread_pool_sizes,
     set_seed,
 )
+from hagane.onnxruntime.model_compiler import ModelCompiler
 from hagane.onnxruntime.options import RunOptions, SessionOptions
 from hagane.onnxruntime.session import InferenceSession
 from hagane.onnxruntime.values import OrtValue, SparseTensor, copy_tensors
@@ -71,9 +73,6 @@ import_capi_exception = None
 SessionIOBinding = IOBinding
 
 _ABSENT = (
-    "AdapterFormat",
-    "LoraAdapter",
-    "ModelCompiler",
     "ModelPackage",
     "ModelPackageComponentContext",
     "ModelPackageContext",
@@ -87,11 +86,14 @@ _ABSENT = (
 )
 
 __all__ = [
+    "AdapterFormat",
     "ExecutionMode",
     "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
+    "LoraAdapter",
+    "ModelCompiler",
     "ModelMetadata",
     "ModelPackageWriteMode",
     "NodeArg",

@@ -14,10 +14,6 @@ _COMPILED = (
     "it holds what an execution provider compiled, which runs on that provider only; hagane "
     "compiles when a session is made and keeps the code in the user's cache (docs/machine.md)"
 )
-_ADAPTERS = (
-    "hagane reads no adapter files; feed the adapter's weights as inputs of the model, or merge "
-    "them into it"
-)
 _ASSIGNED = "`hagane inspect MODEL` shows where the nodes of a model run"
 _PACKING = (
     "it packs weights for kernels of ONNX Runtime's own; hagane packs weights when a session is "
@@ -26,9 +22,6 @@ _PACKING = (
 _TABLES = "docs/operators.md lists the operators of hagane"
 
 CLASSES: dict[str, str] = {
-    "AdapterFormat": _ADAPTERS,
-    "LoraAdapter": _ADAPTERS,
-    "ModelCompiler": _COMPILED,
     "ModelPackage": _PACKAGES,
     "ModelPackageComponentContext": _PACKAGES,
     "ModelPackageContext": _PACKAGES,

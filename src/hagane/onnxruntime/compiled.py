@@ -13,9 +13,9 @@ from hagane.onnxruntime.binding import IOBinding
 from hagane.onnxruntime.devices import OrtDevice
 from hagane.onnxruntime.raised import BoundError
 from hagane.onnxruntime.session import InferenceSession
-from hagane.onnxruntime.values import OrtValue, OrtValueVector
+from hagane.onnxruntime.values import OrtValueVector
 
-_NAMES = {0: "cpu", 1: "cuda", 3: "npu"}
+_NAMES = {0: "cpu", 1: "cuda", 2: "fpga", 3: "npu", 4: "dml"}
 
 
 class CompiledDevice(OrtDevice):
@@ -33,7 +33,8 @@ class CompiledDevice(OrtDevice):
                 "OrtDevice: expected a kind (OrtDevice.cpu()), a kind of memory "
                 f"(OrtDevice.default_memory()) and a number, got {(kind, memory, *rest)}"
             )
-        super().__init__(_NAMES[kind], rest[-1], rest[0] if len(rest) == 2 else 0)
+        vendor = 0x1414 if _NAMES[kind] == "dml" else 0
+        super().__init__(_NAMES[kind], rest[-1], rest[0] if len(rest) == 2 else vendor)
 
     @staticmethod
     def cpu() -> int:
@@ -45,15 +46,37 @@ class CompiledDevice(OrtDevice):
         """Return the number of GPUs."""
         return 1
 
+    gpu = webgpu = cuda
+
+    @staticmethod
+    def fpga() -> int:
+        """Return the number of FPGAs."""
+        return 2
+
+    @staticmethod
+    def dml() -> int:
+        """Return the number of GPUs under DirectX."""
+        return 4
+
     @staticmethod
     def npu() -> int:
         """Return the number of NPUs."""
         return 3
 
+    cann = npu
+
     @staticmethod
     def default_memory() -> int:
         """Return the number of a device's own memory."""
         return 0
+
+    def mem_type(self) -> int:
+        """Return the kind of its memory."""
+        return self.device_mem_type()
+
+    def vendor_id(self) -> int:
+        """Return the number of its maker on the PCI bus."""
+        return self.device_vendor_id()
 
 
 class CompiledSession:
@@ -109,9 +132,9 @@ class CompiledSession:
 
     def run_with_ort_values(
         self, feed: Mapping[str, Any], output_names: Sequence[str] | None, options: Any = None
-    ) -> list[OrtValue]:
+    ) -> OrtValueVector:
         """Run the model on values."""
-        return self.made.run_with_ort_values(output_names or None, feed, options)
+        return OrtValueVector(self.made.run_with_ort_values(output_names or None, feed, options))
 
     def run_with_iobinding(self, binding: Any, options: Any = None) -> None:
         """Run the model on bound values."""

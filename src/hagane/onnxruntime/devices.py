@@ -19,7 +19,7 @@ from hagane.onnxruntime.raised import BoundError, offered_not
 
 PROVIDER = "CPUExecutionProvider"
 # The numbers of ONNX Runtime's kinds of devices, in its order of preference.
-_KINDS = {"cpu": 0, "cuda": 1, "gpu": 1, "dml": 1, "webgpu": 1, "npu": 3, "cann": 3}
+_KINDS = {"cpu": 0, "cuda": 1, "gpu": 1, "dml": 1, "webgpu": 1, "fpga": 2, "npu": 3, "cann": 3}
 _VENDORS = {
     "cuda": OrtDeviceVendorId.NVIDIA,
     "dml": OrtDeviceVendorId.MICROSOFT,
@@ -43,10 +43,9 @@ class OrtDevice:
             vendor_id: Its maker, if it is not the usual one of the kind.
         """
         name = ort_device_name.lower()
-        if name not in _KINDS:
-            raise BoundError(
-                f"expected a device of {', '.join(sorted(_KINDS))}, got '{ort_device_name}'"
-            )
+        known = sorted(_KINDS.keys() - {"fpga"})
+        if name not in known:
+            raise BoundError(f"expected a device of {', '.join(known)}, got '{ort_device_name}'")
         vendor = _VENDORS.get(name, 0) if vendor_id < 0 else vendor_id
         return OrtDevice(name, device_id, vendor)
 

@@ -44,7 +44,10 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     """Return the stand-in of ONNX Runtime."""
-    return f"hagane {hagane.__version__}, in the place of ONNX Runtime {package_version()}"
+    return (
+        f"ORT Build Info: hagane {hagane.__version__}, in the place of ONNX Runtime "
+        f"{package_version()}"
+    )
 
 
 def get_all_providers() -> list[str]:
@@ -157,7 +160,16 @@ def set_global_thread_pool_sizes(
 
 
 def with_shared_threads(options: SessionOptions) -> SessionOptions:
-    """Return a session's options with the process's number of threads, if it is to have that."""
+    """Return a session's options with the process's number of threads, if it is to have that.
+
+    Raises:
+        RuntimeError: The number was set, and the session is to have threads of its own.
+    """
+    if options.use_per_session_threads and _threads:
+        raise RuntimeError(
+            "the process has global threads (set_global_thread_pool_sizes), so that a session "
+            "cannot have its own; set SessionOptions.use_per_session_threads = False"
+        )
     if options.use_per_session_threads or not _threads or options.intra_op_num_threads:
         return options
     made = copy.copy(options)

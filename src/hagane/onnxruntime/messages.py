@@ -33,6 +33,7 @@ _CODES: tuple[tuple[type[errors.HaganeError], str], ...] = (
     (errors.NotOffered, _ABSENT),
 )
 _NODE = re.compile(r"(?P<operator>[\w.:]+) '(?P<name>.*?)' failed: (?P<reason>.*)", re.DOTALL)
+_LACKING = re.compile(r"operator '(?P<operator>\w+)'(?: of domain '(?P<domain>[\w.]+)')?")
 _PLEASE = "Please fix either the inputs/outputs or the model."
 
 
@@ -45,6 +46,9 @@ def coded(error: errors.HaganeError) -> str:
             f"Non-zero status code returned while running {found['operator']} node. "
             f"Name:'{found['name']}' Status Message: {found['reason']}"
         )
+    if isinstance(error, errors.UnsupportedModel) and (lacking := _LACKING.search(text)):
+        name = f"{lacking['domain'] or 'ai.onnx'}:{lacking['operator']}"
+        text = f"Fatal error: {name}(-1) is not a registered function/op. {text}"
     return f"[ONNXRuntimeError] : {code} : {text}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +24,8 @@ from hagane.errors import (
 )
 from hagane.graph.ort_format import is_ort
 from hagane.onnxruntime.described import NodeArg
-from hagane.onnxruntime.options import SessionOptions
+from hagane.onnxruntime.options import RunOptions, SessionOptions
+from hagane.onnxruntime.raised import OddFeed
 from hagane.ops.values import strings
 
 
@@ -78,7 +81,8 @@ def check_format(source: Any, options: SessionOptions) -> None:
 def as_texts(inputs: Sequence[NodeArg], feed: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a feed whose arrays of other objects, for inputs of texts, are texts; None if none is.
 
-    ONNX Runtime's interface takes ``str`` of each element of such an array.
+    ONNX Runtime's interface takes ``str`` of each element of such an array, and UTF-8 of bytes of
+    one length (``numpy.void``), zeros at their end included.
     """
     found: dict[str, Any] = {}
     for item in inputs:
@@ -89,9 +93,81 @@ def as_texts(inputs: Sequence[NodeArg], feed: Mapping[str, Any]) -> dict[str, An
             value = np.array(value, object)
         if not isinstance(value, np.ndarray):
             continue
-        if value.dtype.kind == "O" and not all(isinstance(one, str) for one in value.flat):
+        if value.dtype.kind == "V" and value.dtype.names is None:  # bytes of one length
+            parts = [one.tobytes().decode() for one in value.ravel()]
+            found[item.name] = strings(parts).reshape(value.shape)
+        elif value.dtype.kind == "O" and not all(isinstance(one, str) for one in value.flat):
             found[item.name] = strings([str(one) for one in value.flat]).reshape(value.shape)
     return {**feed, **found} if found else None
+
+
+def check_keys(item: NodeArg, value: Mapping[Any, Any]) -> None:
+    """Refuse a map with keys of another kind than its type has.
+
+    Raises:
+        OddFeed: A key is.
+    """
+    kinds = {"map(int64": (int, np.integer, "int64_t"), "map(string": (str, bytes, "std::string")}
+    *kind, told = kinds.get(item.type.partition(",")[0], (object, object, ""))
+    wrong = next((key for key in value if not isinstance(key, tuple(kind))), None)
+    if wrong is not None:
+        raise OddFeed(
+            f"Unexpected key type  {type(wrong)}, it cannot be linked to C type {told} for input "
+            f"'{item.name}': got the key {wrong!r}"
+        )
+
+
+def adapted(feed: Mapping[str, Any], options: RunOptions) -> Mapping[str, Any]:
+    """Return a feed with the values of a run's adapters, which come before those fed."""
+    if not isinstance(feed, Mapping):
+        return feed
+    found = dict(feed)
+    for adapter in reversed(options.adapters):
+        found |= adapter.values
+    return found
+
+
+_CONFIGURED = (
+    "intra_op_num_threads",
+    "inter_op_num_threads",
+    "execution_mode",
+    "graph_optimization_level",
+    "enable_profiling",
+)
+
+
+def with_told(source: Any, options: SessionOptions) -> SessionOptions:
+    """Return options with those that a model keeps under the key ``ort_config`` of its properties.
+
+    Raises:
+        InvalidArgument: They are no JSON, or one is of another kind.
+    """
+    is_path = isinstance(source, str | os.PathLike)
+    try:
+        data = Path(os.fspath(source)).read_bytes() if is_path else source
+        model = onnx.ModelProto()
+        model.ParseFromString(data)
+    except (OSError, google.protobuf.message.DecodeError):
+        return options  # the session says what is wrong
+    text = {entry.key: entry.value for entry in model.metadata_props}.get("ort_config")
+    if text is None:
+        return options
+    try:
+        told = json.loads(text).get("session_options", {})
+        found = copy.copy(options)
+        for name in _CONFIGURED:
+            if name not in told:
+                continue
+            kind, value = type(getattr(options, name)), told[name]
+            if not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, got {value!r}")
+            setattr(found, name, kind(value))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidArgument(
+            f"the session options that the model keeps as 'ort_config' cannot be used: {error}; "
+            "unset ORT_LOAD_CONFIG_FROM_MODEL to leave them out"
+        ) from error
+    return found
 
 
 def _replace(model: onnx.ModelProto, values: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hagane import runtime
+from hagane.onnxruntime.adapters import LoraAdapter
 from hagane.onnxruntime.devices import OrtEpDevice
 from hagane.onnxruntime.enums import ExecutionOrder, OrtExecutionProviderDevicePolicy
 from hagane.onnxruntime.raised import offered_not
@@ -97,6 +98,10 @@ def _entry(where: str, key: Any, value: Any) -> None:
         )
 
 
+def _entries_told(entries: Mapping[str, str]) -> str:
+    return f"it has {', '.join(map(repr, entries)) or 'none'}"
+
+
 class SessionOptions(runtime.SessionOptions):
     """Settings of a session.
 
@@ -142,7 +147,10 @@ class SessionOptions(runtime.SessionOptions):
             RuntimeError: There is none.
         """
         if key not in self.entries:
-            raise RuntimeError(f"SessionOptions has no entry '{key}'")
+            raise RuntimeError(
+                f"SessionOptions does not have configuration with key: {key}; "
+                f"{_entries_told(self.entries)}"
+            )
         return self.entries[key]
 
     def add_initializer(self, name: str, value: OrtValue) -> None:
@@ -267,12 +275,25 @@ class RunOptions(runtime.RunOptions):
             RuntimeError: There is none.
         """
         if key not in self._entries:
-            raise RuntimeError(f"RunOptions has no entry '{key}'")
+            raise RuntimeError(
+                f"RunOptions does not have configuration with key: {key}; "
+                f"{_entries_told(self._entries)}"
+            )
         return super().get_run_config_entry(key)
 
-    def add_active_adapter(self, adapter: Any) -> None:
-        """Refuse: adapters are not read."""
-        raise offered_not(
-            "RunOptions.add_active_adapter",
-            "hagane reads no adapter files; feed the adapter's weights as inputs of the model",
-        )
+    def add_active_adapter(self, adapter: LoraAdapter) -> None:
+        """Take an adapter's values for the inputs of their names, in ``run``.
+
+        Of several, the first that has a name tells; all come before what is fed.
+        """
+        if not isinstance(adapter, LoraAdapter):
+            raise TypeError(
+                f"add_active_adapter: expected a LoraAdapter, got {type(adapter).__name__}"
+            )
+        self.__dict__["adapters"] = (*self.adapters, adapter)
+
+    @property
+    def adapters(self) -> tuple[LoraAdapter, ...]:
+        """The active adapters."""
+        found: tuple[LoraAdapter, ...] = self.__dict__.get("adapters", ())
+        return found

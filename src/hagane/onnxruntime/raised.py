@@ -73,6 +73,10 @@ class BoundError(errors.InvalidArgument, RuntimeError):
     """A value or a binding that does not fit: ONNX Runtime raises ``RuntimeError`` there."""
 
 
+class OddFeed(errors.InvalidFeed, RuntimeError):
+    """Something in the place of an array that ONNX Runtime's interface cannot make one of."""
+
+
 _CLASSES: dict[type[errors.HaganeError], type[errors.HaganeError]] = {
     errors.NoSuchFile: NoSuchFile,
     errors.InvalidModel: InvalidModel,

@@ -23,10 +23,22 @@ from hagane.onnxruntime.devices import (
 from hagane.onnxruntime.environment import with_shared_threads
 from hagane.onnxruntime.errors import ModelLoadCanceled
 from hagane.onnxruntime.messages import missing_inputs, worded
-from hagane.onnxruntime.models import as_texts, check_format, with_given
+from hagane.onnxruntime.models import (
+    adapted,
+    as_texts,
+    check_format,
+    check_keys,
+    with_given,
+    with_told,
+)
 from hagane.onnxruntime.options import RunOptions, SessionOptions
+from hagane.onnxruntime.providers import (
+    KNOWN_PROVIDERS,
+    provider_names,
+)
 from hagane.onnxruntime.raised import (
     BoundError,
+    OddFeed,
     as_bound,
     as_theirs,
     offered_not,
@@ -75,7 +87,7 @@ class InferenceSession(runtime.InferenceSession):
                 f"expected SessionOptions, got {type(sess_options).__name__}: {sess_options!r}"
             )
         try:
-            names = _provider_names(providers, provider_options)
+            names = provider_names(providers, provider_options)
         except ValueError as error:  # ONNX Runtime falls back to the CPU there, with a message
             warnings.warn(f"{error}; the model runs on the CPU", stacklevel=2)
             names = [PROVIDER]
@@ -88,6 +100,9 @@ class InferenceSession(runtime.InferenceSession):
                 )
         options = sess_options if sess_options is not None else SessionOptions()
         if isinstance(options, SessionOptions):
+            if os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1":
+                with as_theirs():
+                    options = with_told(path_or_bytes, options)
             if not -1 <= options.log_severity_level <= 4:
                 raise RuntimeError(
                     f"SessionOptions.log_severity_level: expected 0 to 4, got "
@@ -203,6 +218,8 @@ class InferenceSession(runtime.InferenceSession):
             output_names = list(output_names)
         if isinstance(output_names, str) or not hasattr(output_names or (), "__len__"):
             self._explain(output_names, input_feed, run_options)
+        if isinstance(run_options, RunOptions) and run_options.adapters:
+            input_feed = adapted(input_feed, run_options)
         try:
             return super().run(output_names, input_feed, run_options)
         except HaganeError as error:
@@ -238,12 +255,14 @@ class InferenceSession(runtime.InferenceSession):
             raise TypeError(
                 f"expected names of inputs and outputs, got {odd[0]!r} ({type(odd[0]).__name__})"
             )
-        known = {item.name for item in self.get_inputs()}
+        known = {item.name: item for item in self.get_inputs()}
         for name, value in feed.items():
             if isinstance(value, str | bytes | int | float | np.generic):
-                raise _OddFeed(f"input '{name}': expected an array, got {value!r}")
+                raise OddFeed(f"input '{name}': expected an array, got {value!r}")
+            if isinstance(value, Mapping) and name in known:
+                check_keys(known[name], value)
             if isinstance(value, list) and name not in known:
-                raise _OddFeed(
+                raise OddFeed(
                     f"unknown input '{name}'; the model takes: {', '.join(sorted(known))}"
                 )
 
@@ -337,7 +356,7 @@ class InferenceSession(runtime.InferenceSession):
         Raises:
             RuntimeError: ONNX Runtime has no provider of the name.
         """
-        names = _provider_names(providers, provider_options)
+        names = provider_names(providers, provider_options)
         for name in names:
             if name not in KNOWN_PROVIDERS:
                 raise RuntimeError(
@@ -405,68 +424,3 @@ class InferenceSession(runtime.InferenceSession):
         path = super().end_profiling()
         self._profile = None
         return path
-
-
-class _OddFeed(InvalidFeed, RuntimeError):
-    """Something in the place of an array that ONNX Runtime's interface cannot make one of."""
-
-
-# Those that builds of ONNX Runtime may have.
-KNOWN_PROVIDERS = frozenset(
-    f"{name}ExecutionProvider"
-    for name in (
-        *("ACL", "Azure", "CANN", "CPU", "CUDA", "CoreML", "Dml", "Dnnl", "JS", "MIGraphX"),
-        *("Nnapi", "NvTensorRTRTX", "OpenVINO", "QNN", "ROCM", "Rknpu", "SNPE", "Tensorrt"),
-        *("Tvm", "VSINPU", "VitisAI", "WebGPU", "WebNN", "Xnnpack"),
-    )
-)
-
-
-def check_and_normalize_provider_args(
-    providers: Any, provider_options: Any, available_provider_names: Sequence[str]
-) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the names of execution providers that are available, and the options of each.
-
-    Raises:
-        TypeError: They are no sequence.
-        ValueError: One is neither a name nor a name with options, or the options do not match.
-    """
-    found: dict[str, dict[str, str]] = {}
-    names = _provider_names(providers, provider_options)
-    for i, name in enumerate(names):
-        if name not in available_provider_names:
-            warnings.warn(
-                f"the execution provider {name!r} is not available; available providers: "
-                f"{', '.join(map(repr, available_provider_names))}",
-                stacklevel=2,
-            )
-            continue
-        given = providers[i][1] if isinstance(providers[i], tuple) else {}
-        given = provider_options[i] if provider_options else given
-        found.setdefault(name, {str(key): str(value) for key, value in given.items()})
-    return list(found), list(found.values())
-
-
-def _provider_names(providers: Any, options: Any) -> list[str]:
-    """Return the names of execution providers.
-
-    Raises:
-        TypeError: They are no sequence.
-        ValueError: One is neither a name nor a name with options, or the options do not match.
-    """
-    if providers is None:
-        return []
-    if not isinstance(providers, Sequence | Mapping):
-        raise TypeError(f"providers: expected a list, got {type(providers).__name__}")
-    if options is not None and len(options) != len(providers):
-        raise ValueError(
-            f"provider_options: expected one for each of {len(providers)} providers, "
-            f"got {len(options)}"
-        )
-    names = []
-    for one in providers:
-        name = one[0] if isinstance(one, tuple) and len(one) == 2 else one
-        if not isinstance(name, str):
-            raise ValueError(f"providers: expected names or (name, options), got {one!r}")
-        names.append(name)
-    return names

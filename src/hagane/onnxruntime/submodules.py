@@ -13,8 +13,8 @@ import hagane.onnxruntime as surface
 from hagane.onnxruntime import state, values
 from hagane.onnxruntime.absent import refusing_class
 from hagane.onnxruntime.environment import get_build_info, package_version
+from hagane.onnxruntime.providers import check_and_normalize_provider_args
 from hagane.onnxruntime.raised import BoundError, offered_not
-from hagane.onnxruntime.session import check_and_normalize_provider_args
 
 # Python of ONNX Runtime's package, over sessions: loaded from it where it is installed.
 THEIRS = ("quantization", "tools", "transformers", "datasets")
@@ -81,7 +81,14 @@ def _backend(module: types.ModuleType) -> None:
         """A prepared model, whose runs give lists."""
 
         def run(self, inputs: Any, **kwargs: Any) -> list[Any]:  # type: ignore[override]
-            return list(super().run(inputs, **kwargs))
+            names = [item.name for item in self._session.get_inputs()]
+            if not isinstance(inputs, list):
+                if len(names) != 1:
+                    raise RuntimeError(
+                        f"Model expect {len(names)} inputs: give a list of them, in order"
+                    )
+                inputs = [inputs]
+            return list(super().run(dict(zip(names, inputs, strict=False)), **kwargs))
 
     class OnnxRuntimeBackend(onnx_backend.HaganeBackend):
         """A backend that takes sessions, prepared models, paths and bytes too."""

@@ -201,15 +201,22 @@ class SparseIndices:
 
     def indices(self) -> Any:
         """Return the places of elements."""
-        return self._arrays["indices"]
+        return _read_only(self._arrays["indices"])
 
     def inner(self) -> Any:
         """Return the column of each element."""
-        return self._arrays["inner"]
+        return _read_only(self._arrays["inner"])
 
     def outer(self) -> Any:
         """Return where each row begins among the elements."""
-        return self._arrays["outer"]
+        return _read_only(self._arrays["outer"])
+
+
+def _read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a view that cannot be written, as ONNX Runtime's views cannot."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class SparseTensor:
@@ -278,7 +285,7 @@ class SparseTensor:
 
     def values(self) -> Any:
         """Return the elements."""
-        return self._values
+        return self._values if self._values.dtype.kind in "OUS" else _read_only(self._values)
 
     def format(self) -> OrtSparseFormat:
         """Return its form."""

@@ -21,6 +21,7 @@ _PRODUCTS = frozenset(
     {
         "MatMul",
         "FusedMatMul",
+        "SparseToDenseMatMul",
         "TransposeMatMul",
         "MatMulInteger",
         "MatMulIntegerToFloat",

@@ -24,11 +24,11 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             FastGelu FusedConv FusedGemm FusedMatMul GatherBlockQuantized GatherND Gelu
             GroupNorm GroupQueryAttention Inverse Irfft MatMulBnb4 MatMulInteger16
             MatMulIntegerToFloat MatMulNBits MultiHeadAttention MurmurHash3 NhwcMaxPool
-            Pad QGemm QLinearAdd QLinearAveragePool QLinearConcat
-            QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid
+            Pad QAttention QEmbedLayerNormalization QGemm QLinearAdd QLinearAveragePool
+            QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid
             QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range Rfft
             RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
-            Tokenizer TransposeMatMul Trilu
+            SparseToDenseMatMul Tokenizer TransposeMatMul Trilu
         """,
     },
     "control": {

@@ -147,7 +147,7 @@ _UNSIGNED = frozenset(f"tensor(uint{bits})" for bits in (8, 16, 32, 64))
 
 def describe_types(types: frozenset[str]) -> str:
     """Return a set of allowed types in words: ``a floating-point``, ``an integer``."""
-    if types <= _FLOATS:
+    if types <= _FLOATS and len(types) > 2:
         return "a floating-point"
     if types <= _SIGNED | _UNSIGNED and len(types) > 2:
         return "an integer"

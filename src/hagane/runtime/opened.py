@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hagane.errors import InvalidArgument
 from hagane.graph import write
 from hagane.graph.types import TensorType
 from hagane.native.ready.caller import Caller, make_entry
@@ -126,7 +127,7 @@ class Opened:
         if options.optimized_model_filepath:
             basic = options.graph_optimization_level == GraphOptimizationLevel.ORT_ENABLE_BASIC
             rereads = basic and isinstance(source, str | bytes | os.PathLike)
-            _write(_lightly(read(source, settings)) if rereads else found.model, options)
+            _write(lightly(read(source, settings)) if rereads else found.model, options)
 
     @property
     def fed(self) -> list[str]:
@@ -269,7 +270,7 @@ class Opened:
         return self.programs.for_shapes(self._names, arguments), arguments
 
 
-def _lightly(found: ReadModel) -> ir.Model:
+def lightly(found: ReadModel) -> ir.Model:
     """Return a model without what computes nothing new: other tools know its operators."""
     from hagane.ops import infer_types  # a session from the cache needs neither
     from hagane.passes import optimize
@@ -283,7 +284,21 @@ def _write(model: ir.Model, options: SessionOptions) -> None:
     path = options.optimized_model_filepath
     kind = options.entries.get("session.save_model_format", "")
     ort_format = kind.upper() == "ORT" or (not kind and path.lower().endswith(".ort"))
-    write(model, path, ort_format=ort_format)
+    entry = "session.optimized_model_external_initializers_"
+    write(
+        model,
+        path,
+        weights=options.entries.get(f"{entry}file_name", ""),
+        smallest=_bytes(options.entries, f"{entry}min_size_in_bytes"),
+        ort_format=ort_format,
+    )
+
+
+def _bytes(entries: Mapping[str, str], key: str) -> int:
+    text = entries.get(key, "1024")
+    if not text.isdecimal():
+        raise InvalidArgument(f"{key}: expected a number of bytes, got '{text}'")
+    return int(text)
 
 
 def _arguments(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hagane.errors import InvalidArgument
 from hagane.tools.rtl import read_sources
+from hagane.tools.rtl.circuit.elaborate import find_top
 from hagane.tools.rtl.circuit.simulate import Simulator
 from hagane.tools.rtl.cover import load
 from hagane.tools.rtl.errors import UnsupportedDesign
@@ -103,8 +105,12 @@ def test_variables_that_keep_their_values_between_calls_are_refused(tmp_path: Pa
     ("body", "told"),
     [
         (
-            "int r;\nalways @(posedge clk) if (a == 1) r <= 5;\nalways @(posedge clk) r <= 7;",
-            r"m.sv:4:\d+: 'r' is written here and by the one at .*m.sv:3:\d+; write it in one",
+            "int r;\nalways @(posedge clk) if (a == 1) r = 5;\nalways @(posedge clk) r <= 7;",
+            r"m.sv:4:\d+: 'r' is written here and by the one at .*m.sv:3:\d+, by = in one of both",
+        ),
+        (
+            "reg [3:0] f, g, h;\nalways @* f = a;\nalways @(f, g) begin h = g; g = f; end",
+            r"m.sv:4:\d+: 'g', which the process waits for, is read before it is written there",
         ),
         (
             "int r;\nalways @(posedge clk) if (a == 0) r <= 1; else r = 2;",
@@ -121,6 +127,49 @@ def test_writes_that_meet_and_functions_in_c_are_refused(
 ) -> None:
     with pytest.raises(UnsupportedDesign, match=told):
         run(tmp_path, body, [0])
+
+
+def test_of_two_processes_that_write_the_same_bits_the_later_one_counts(tmp_path: Path) -> None:
+    body = (
+        "reg [7:0] mem[0:3];\n"
+        "always @(posedge clk) if (a[0]) mem[a[3:2]][3:0] <= 5; else mem[3] <= 8'h77;\n"
+        "always @(posedge clk) if (a[1]) mem[a[3:2]] <= 8'h90 + a;"
+    )
+    rows = run(tmp_path, body, [0b0001, 0b0100, 0b0110, 0b0111, 0b1010, 0b1001, 0])
+    found = [tuple(row[f"mem[{i}]"] for i in range(4)) for row in rows]
+    assert found == [  # as in Verilator
+        (0, 0, 0, 0), (5, 0, 0, 0), (5, 0, 0, 0x77), (5, 0x96, 0, 0x77), (5, 0x97, 0, 0x77),
+        (5, 0x97, 0x9A, 0x77), (5, 0x97, 0x95, 0x77),
+    ]  # fmt: skip
+    source = tmp_path / "m.sv"
+    _, model = load(read_sources([source], "m"))
+    assert any("'mem' is written here and by the one at" in notice for notice in model.notices)
+
+
+def test_variables_of_files_and_packages_keep_their_values(tmp_path: Path) -> None:
+    source = tmp_path / "m.sv"
+    source.write_text(
+        "bit [3:0] n = 3;\npackage p; int sum = 1; endpackage\n"
+        "module m(input clk, input [3:0] a, output reg [3:0] q);\n"
+        "always @(posedge clk) begin p::sum <= p::sum + a; q <= n + p::sum; end\nstart s();\n"
+        "endmodule\nprogram start; initial n = 4; endprogram\n"
+    )
+    _, model = load(read_sources([source], "m"))
+    simulator = Simulator(model, {})
+    state, found = simulator.start(), []
+    for value in (2, 1, 0):
+        cycle = simulator.cycle(state, {"clk": 1, "a": value})
+        found.append(dict(zip(simulator.signal_names, cycle.signals, strict=True)))
+        state = cycle.after
+    assert [row["q"] for row in found] == [0, 5, 7]
+    assert all("sum" not in row for row in found)
+
+
+def test_sources_without_a_module_that_stands_alone_are_told_by_line(tmp_path: Path) -> None:
+    source = tmp_path / "m.sv"
+    source.write_text("\nmodule m #(parameter P)(input a); endmodule\n")
+    with pytest.raises(InvalidArgument, match=r"define the module m \(.*m.sv:2\); name a module"):
+        find_top(read_sources([source], "m"))
 
 
 def test_processes_that_write_other_bits_are_taken(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hagane.ops.contrib import (
     moved,
     normalization,
     qlinear,
+    quantized,
     weights,
     whole,
     words,
@@ -20,7 +21,7 @@ from hagane.ops.contrib import (
 
 _MODULES = (
     *(activation, attention, bnb4, dynamic, fused),
-    *(moved, normalization, qlinear, weights, whole, words),
+    *(moved, normalization, qlinear, quantized, weights, whole, words),
 )
 
 OPERATORS = tuple(op for module in _MODULES for op in module.OPERATORS)

@@ -56,7 +56,7 @@ def _dynamic_quantize_matmul(
     return (y if bias is None else y + bias).astype(np.float32)
 
 
-def _matmul_integer_to_float(
+def matmul_integer_to_float(
     a: Array,
     b: Array,
     a_scale: Array,
@@ -65,6 +65,7 @@ def _matmul_integer_to_float(
     b_zero: Array | None = None,
     bias: Array | None = None,
 ) -> Array:
+    """Return ``a @ b`` of bytes with scales, as floats."""
     y = _scaled(a, a_zero, a_scale, b, b_zero, b_scale)
     return (y if bias is None else y + bias).astype(a_scale.dtype)
 
@@ -167,7 +168,7 @@ def _composed_dynamic(a: Any, b: Any, b_scale: Any, b_zero: Any = None, bias: An
 
 
 @composed_wide
-def _composed_to_float(
+def composed_to_float(
     a: Any,
     b: Any,
     a_scale: Any,
@@ -176,6 +177,7 @@ def _composed_to_float(
     b_zero: Any = None,
     bias: Any = None,
 ) -> Any:
+    """``matmul_integer_to_float`` over the builder."""
     return _composed_scaled(a, a_zero, a_scale, b, b_zero, b_scale, bias)
 
 
@@ -199,9 +201,9 @@ OPERATORS = (
     OpDef(
         "MatMulIntegerToFloat",
         _infer_matmul,
-        _matmul_integer_to_float,
+        matmul_integer_to_float,
         domain=DOMAIN,
-        compose=_composed_to_float,
+        compose=composed_to_float,
         vjp=ROUNDED,
     ),
 )

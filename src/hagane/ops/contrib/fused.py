@@ -1,4 +1,4 @@
-"""FusedConv, FusedGemm, FusedMatMul, TransposeMatMul."""
+"""FusedConv, FusedGemm, FusedMatMul, SparseToDenseMatMul, TransposeMatMul."""
 
 from __future__ import annotations
 
@@ -226,15 +226,9 @@ def _composed_matmul(
 OPERATORS = (
     OpDef("FusedConv", infer_conv, _fused_conv, domain=DOMAIN, compose=_composed_conv),
     OpDef("FusedGemm", _infer_gemm, _fused_gemm, domain=DOMAIN, compose=_composed_gemm),
-    OpDef(
-        "FusedMatMul", _infer_fused_matmul, _fused_matmul, domain=DOMAIN, compose=_composed_matmul
-    ),
-    OpDef(
-        "TransposeMatMul",
-        _infer_fused_matmul,
-        _fused_matmul,
-        domain=DOMAIN,
-        compose=_composed_matmul,
+    *(
+        OpDef(name, _infer_fused_matmul, _fused_matmul, domain=DOMAIN, compose=_composed_matmul)
+        for name in ("FusedMatMul", "SparseToDenseMatMul", "TransposeMatMul")
     ),
 )
 
@@ -270,5 +264,7 @@ SCHEMAS = {
     (DOMAIN, "FusedMatMul"): declare(
         "A:T, B:T -> Y:T", {**_TRANS, "transBatchA": 0, "transBatchB": 0}, T=FLOATS
     ),
+    # (Its sparse operand is a plain tensor: ``graph/sparse.py``.)
+    (DOMAIN, "SparseToDenseMatMul"): declare("A:T, B:T -> Y:T", _TRANS, T=FLOATS),
     (DOMAIN, "TransposeMatMul"): declare("A:T, B:T -> Y:T", _TRANS, T=FLOATS),
 }

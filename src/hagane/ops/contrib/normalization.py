@@ -81,7 +81,7 @@ def _infer_simplified(ctx: InferContext) -> Sequence[Any]:
     return [TensorType(ctx.dtype(1), shape), reduced][: ctx.n_outputs]
 
 
-def _embed_layer_normalization(
+def embed_layer_normalization(
     input_ids: Array,
     segment_ids: Array | None,
     words: Array,
@@ -96,6 +96,7 @@ def _embed_layer_normalization(
     mask_index_type: int = 0,
     n_outputs: int = 1,
 ) -> tuple[Array, ...]:
+    """Return normalised sums of embeddings, the count of each mask and the sums."""
     if position_ids is None:
         position_ids = np.arange(input_ids.shape[1])[None]
     total = words[checked(input_ids, len(words), 0)]
@@ -107,7 +108,8 @@ def _embed_layer_normalization(
     return (y, count.astype(np.int32), total)[:n_outputs]
 
 
-def _infer_embed(ctx: InferContext) -> Sequence[Any]:
+def infer_embed(ctx: InferContext) -> Sequence[Any]:
+    """Return the types of ``embed_layer_normalization``."""
     batch, length = ctx.shape(0, rank=2)
     hidden = ctx.shape(2, rank=2)[1]
     dtype = ctx.dtype(2)
@@ -197,7 +199,7 @@ def _composed_simplified(
 
 
 @composed_wide
-def _composed_embed(
+def composed_embed(
     input_ids: Any,
     segment_ids: Any,
     words: Any,
@@ -211,6 +213,7 @@ def _composed_embed(
     epsilon: float = 1e-12,
     n_outputs: int = 1,
 ) -> tuple[Any, ...]:
+    """``embed_layer_normalization`` over the builder."""
     batch, length = shape_of(input_ids)
     if position_ids is None:
         rows = op("Slice", positions, [0], [length], [0])
@@ -251,10 +254,10 @@ def _composed_group_norm(
 OPERATORS = (
     OpDef(
         "EmbedLayerNormalization",
-        _infer_embed,
-        _embed_layer_normalization,
+        infer_embed,
+        embed_layer_normalization,
         domain=DOMAIN,
-        compose=_composed_embed,
+        compose=composed_embed,
     ),
     OpDef(
         "GroupNorm",

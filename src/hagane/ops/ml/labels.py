@@ -66,8 +66,7 @@ def _labels(*, attributes: dict[str, Any]) -> Callable[[Array], Array]:
     else:
         dtype = np.dtype({"floats": np.float32, "int64s": np.int64, "strings": object}[kind])
         missing = attributes[f"default_{kind.removesuffix('s')}"]
-    plain = [v.decode() if isinstance(v, bytes) else v for v in np.asarray(values).tolist()]
-    names = [k.decode() if isinstance(k, bytes) else k for k in np.asarray(keys).tolist()]
+    plain, names = _items(values), _items(keys)
     # Of equal keys the first one counts, as for ONNX Runtime.
     found = dict(zip(reversed(names), reversed(plain), strict=True))
     nan = next((value for name, value in found.items() if name != name), None)
@@ -77,6 +76,12 @@ def _labels(*, attributes: dict[str, Any]) -> Callable[[Array], Array]:
     rounded: dict[Hashable, Any] = {float(np.float32(name)): value for name, value in found.items()}
     look_rounded = _look_up(rounded, missing, dtype, nan)
     return lambda x: look_rounded(x) if x.dtype == np.float32 else look(x)
+
+
+def _items(given: Any) -> list[Any]:
+    """Return the elements of a list or tensor; texts keep the zeros at their end."""
+    listed = list(given) if isinstance(given, list | tuple) else np.asarray(given).tolist()
+    return [one.decode() if isinstance(one, bytes) else one for one in listed]
 
 
 def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:

@@ -15,7 +15,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.tensors.positions import extent, put_along
 from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.traits import Trait
-from hagane.ops.values import LOW_PRECISION
+from hagane.ops.values import LOW_PRECISION, strings
 from hagane.ops.vjp import DISCRETE
 from hagane.symbolic import Dim, product
 
@@ -54,14 +54,25 @@ def _non_zero(x: Array) -> Array:
     return np.array(np.nonzero(np.atleast_1d(x)), dtype=np.int64)
 
 
+def _ranked(x: Array) -> tuple[list[str], Array]:
+    """Return the texts of an array in order, and the place of each element among them.
+
+    NumPy's own texts have no zeros at their end.
+    """
+    words = sorted(set(x.ravel().tolist()))
+    places = {word: i for i, word in enumerate(words)}
+    return words, np.array([places[word] for word in x.ravel()], np.int64).reshape(x.shape)
+
+
 def _unique(
     x: Array, *, axis: int | None = None, sorted: int = 1, n_outputs: int = 4
 ) -> tuple[Array, ...]:
     if x.dtype == object:
+        words, ranks = _ranked(x)
         y, first, inverse, counts = np.unique(
-            x.astype(np.str_), return_index=True, return_inverse=True, return_counts=True, axis=axis
+            ranks, return_index=True, return_inverse=True, return_counts=True, axis=axis
         )
-        y = y.astype(object)
+        y = strings(words)[y] if words else np.empty(y.shape, object)
     else:
         keys = x.astype(np.float32) if x.dtype in LOW_PRECISION else x  # where NaN is NaN's equal
         y, first, inverse, counts = np.unique(

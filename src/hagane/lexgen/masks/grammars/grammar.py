@@ -15,7 +15,7 @@ from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen.expressions.characters import Flags
 from hagane.lexgen.masks.grammars.lark_terminals import TERMINALS
 from hagane.lexgen.masks.grammars.left_recursion import turned_round
-from hagane.lexgen.masks.grammars.templates import Named, written_out
+from hagane.lexgen.masks.grammars.templates import Named, renamed, written_out
 from hagane.lexgen.masks.rules.parts import Alt, Bytes, Call, OneOf, Part, Rep, Seq, alt, seq
 from hagane.lexgen.masks.rules.rules import Rules
 from hagane.lexgen.masks.texts import matching
@@ -28,13 +28,14 @@ class Grammar:
         text: The rules, in GBNF (``root ::= "yes" | "no"``) or Lark's notation
             (``start: "yes" | "no"``).
         start: The first rule; ``root`` or ``start`` if None.
+        folder: Where the grammars lie that ``%import .name.rule`` brings.
 
     Raises:
         InvalidArgument: The text is malformed; the message has the line.
     """
 
-    def __init__(self, text: str, start: str | None = None):
-        reader = _Reader(text)
+    def __init__(self, text: str, start: str | None = None, folder: str | Path | None = None):
+        reader = _Reader(text, folder)
         rules = reader.rules()
         first = start or ("start" if reader.lark else "root")
         if first not in rules:
@@ -58,7 +59,7 @@ class Grammar:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
             raise NoSuchFile(f"there is no grammar '{path}'") from None
-        return cls(text, start)
+        return cls(text, start, Path(path).parent)
 
 
 _TOKEN = re.compile(
@@ -84,7 +85,8 @@ _TOKEN = re.compile(
 class _Reader:
     """Reads the rules of a text."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, folder: str | Path | None = None, importing: int = 0):
+        self.folder, self.importing = folder, importing
         # In Lark's notation the sign of GBNF is a text of strings and comments alone.
         self.lark = not re.search(r"^[ \t]*[A-Za-z_][\w-]*[ \t]*::=", text, re.MULTILINE)
         self.tokens = list(self._split(text))
@@ -112,6 +114,14 @@ class _Reader:
 
     def rules(self) -> dict[str, Part | Named]:
         """Return the body of each rule, by name."""
+        rules = self.plain_rules()
+        for name, body in list(rules.items()):
+            if self.ignored and not name.isupper():
+                rules[name] = _between(body, Rep(alt(self.ignored), 0, None))
+        return rules
+
+    def plain_rules(self) -> dict[str, Part | Named]:
+        """Return the body of each rule, by name, without texts to ignore."""
         rules: dict[str, Part | Named] = {}
         parameters: dict[str, tuple[str, ...]] = {}
         while True:
@@ -125,8 +135,11 @@ class _Reader:
             if kind == "directive" and text == "%import" and self.lark:
                 self._import(rules, line)
                 continue
-            if kind == "directive":
-                self._fail(line, f"'{text}' is not covered; write the rules that it brings")
+            more = text if kind == "directive" else ""
+            if more in ("%extend", "%override") and self.lark:
+                kind, text, line = self._next()
+            elif kind == "directive":
+                self._fail(line, f"'{text}' is not covered; {_DIRECTIVES.get(text, _WRITE)}")
             if kind != "name":
                 self._fail(line, f"expected the name of a rule, got {text!r}")
             name = text.lstrip("?!")
@@ -140,20 +153,16 @@ class _Reader:
             if sign != wanted:
                 remedy = _EXTENSIONS["["] if sign.startswith("[") else ""
                 self._fail(line, f"expected '{wanted}' after '{name}', got {sign!r}{remedy}")
-            if name in rules:
-                self._fail(line, f"the rule '{name}' is there already")
+            if (name in rules) != bool(more):
+                there = "is not there yet" if more else "is there already"
+                self._fail(line, f"the rule '{name}' {there}")
             self._skip_to_body()
-            rules[name] = self._choice()
+            body = self._choice()
+            rules[name] = alt([rules[name], body]) if more == "%extend" else body  # type: ignore[list-item]
             if self._peek()[0] not in ("newline", "end"):
                 _, text, line = self._peek()
                 self._fail(line, _unexpected(text))
-        rules = written_out(rules, parameters)
-        for name, body in list(rules.items()):
-            if self.ignored and name.isupper():
-                continue
-            if self.ignored:
-                rules[name] = _between(body, Rep(alt(self.ignored), 0, None))
-        return rules
+        return written_out(rules, parameters)
 
     def _parameters(self) -> tuple[str, ...]:
         """Take the names of a rule's parameters."""
@@ -194,21 +203,23 @@ class _Reader:
         return Seq(parts)  # type: ignore[arg-type]
 
     def _import(self, rules: dict[str, Part | Named], line: int) -> None:
-        """Take terminals of Lark's library: ``common.WS``, ``common (A, B)``."""
+        """Take terminals of Lark's library, ``common.WS`` or ``common (A, B)``, or of files."""
         words = []
         while self._peek()[0] not in ("newline", "end"):
             words.append(self._next()[1])
-        match [word for word in words if word not in ".,()"]:
-            case ["common", name, alias] if alias.startswith("->"):
-                named = {alias[2:].strip(): name}
-            case ["common", *names] if names:
-                named = {name: name for name in names}
-            case _:
-                self._fail(
-                    line,
-                    f"'%import {''.join(words)}' is not covered, only terminals of Lark's library "
-                    "'common'; write the rules that it brings",
-                )
+        listed = words.index("(") if "(" in words else len(words)
+        path = [word for word in words[:listed] if word not in (".", "..") and word[:2] != "->"]
+        alias = words[-1][2:].strip() if words and words[-1].startswith("->") else ""
+        if listed < len(words):
+            named = {name: name for name in words[listed:] if name not in "(,)"}
+        else:
+            last = path.pop() if len(path) > 1 else ""
+            named = {alias or last: last}
+        if not path or "" in named:
+            self._fail(line, f"expected '%import file.NAME', got '%import {''.join(words)}'")
+        if path != ["common"]:
+            self._import_file(rules, path, named, line, beside=words[0] == ".")
+            return
         for name, source in named.items():
             if source not in TERMINALS:
                 known = ", ".join(TERMINALS)
@@ -216,6 +227,46 @@ class _Reader:
             if name in rules:
                 self._fail(line, f"the rule '{name}' is there already")
             rules[name] = self._matching(TERMINALS[source], line)
+
+    def _import_file(
+        self,
+        rules: dict[str, Part | Named],
+        path: list[str],
+        named: dict[str, str],
+        line: int,
+        *,
+        beside: bool,
+    ) -> None:
+        """Take rules of another file, and what these call under names of their own."""
+        told = ".".join(path)
+        if self.folder is None or not beside:
+            self._fail(
+                line,
+                f"'%import {told}' is not covered: files are found beside a grammar that "
+                f"Grammar.read reads (%import .{told}); of Lark's library there is 'common'",
+            )
+        file = Path(self.folder, *path).with_suffix(".lark")
+        if not file.is_file():
+            self._fail(line, f"there is no grammar '{file}' to import")
+        if self.importing > _DEEPEST_IMPORT:
+            self._fail(line, f"'{file}' is imported more than {_DEEPEST_IMPORT} deep")
+        text = file.read_text(encoding="utf-8")
+        try:
+            found = _Reader(text, file.parent, self.importing + 1).plain_rules()
+        except InvalidArgument as error:
+            self._fail(line, f"'{file.name}': {error}")
+        before = "__".join((*path, ""))
+        # (A name says by its letters whether it is a terminal.)
+        names = {one: (before.upper() if one.isupper() else before) + one for one in found}
+        names |= {inner: outer for outer, inner in named.items()}
+        for outer, inner in named.items():
+            if inner not in found:
+                known = ", ".join(found)
+                self._fail(line, f"there is no rule '{inner}' in '{file}'; there are: {known}")
+            if outer in rules:
+                self._fail(line, f"the rule '{outer}' is there already")
+        for inner, body in found.items():
+            rules[names[inner]] = renamed(body, names)
 
     def _choice(self) -> Part:
         ways = [self._sequence()]
@@ -326,7 +377,8 @@ class _Reader:
             marked = f"(?{flags.replace('u', '')}:{source})" if flags.strip("u") else source
             return OneOf(matching(marked, whole=True, flags=Flags()))
         except InvalidArgument as error:
-            self._fail(line, str(error))
+            remedy = "; write the texts without looking around" if "look-" in str(error) else ""
+            self._fail(line, f"{error}{remedy}")
 
     def _skip_lines(self) -> None:
         while self._peek()[0] == "newline":
@@ -365,6 +417,12 @@ class _Reader:
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 _LARK_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "\\": "\\", '"': '"'}
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
+
+_DEEPEST_IMPORT = 32
+_WRITE = "write the rules that it brings"
+_DIRECTIVES = {
+    "%declare": "a terminal that a program makes has no text: write the texts that stand for it"
+}
 
 # What llguidance and xgrammar add to the notations, by its first signs, and the remedy.
 _EXTENSIONS = {

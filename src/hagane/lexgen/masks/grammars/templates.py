@@ -22,6 +22,20 @@ class Named:
     given: tuple[Any, ...] | None = None
 
 
+def renamed(part: Part | Named, names: Mapping[str, str]) -> Part | Named:
+    """Return a part in which rules are called by other names."""
+    match part:
+        case Named(name):
+            return replace(part, name=names.get(name, name))
+        case Seq(parts):
+            return Seq(tuple(renamed(each, names) for each in parts))  # type: ignore[misc]
+        case Alt(parts):
+            return Alt(tuple(renamed(each, names) for each in parts))  # type: ignore[misc]
+        case Rep(body, low, high):
+            return Rep(renamed(body, names), low, high)  # type: ignore[arg-type]
+    return part
+
+
 def written_out(
     rules: Mapping[str, Part | Named], parameters: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Part | Named]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.schemas.cases import Arrays, Booleans, Case, Null, Objects, Strings
-from hagane.lexgen.masks.schemas.form import pointer, refuse
+from hagane.lexgen.masks.schemas.form import OBJECTS, pointer, refuse
 from hagane.lexgen.masks.schemas.formats import FORMATS
 from hagane.lexgen.masks.schemas.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
@@ -107,7 +107,7 @@ def count_of(schema: Mapping[str, Any], keyword: str, default: Any = None) -> An
 
 def is_of_values(schema: Any) -> bool:
     """Return whether a schema holds of some values, and says nothing else of them."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, OBJECTS):
         return False
     spoken = {key for key in schema if key in OF_TYPE or key in ANYWHERE}
     return len(spoken) == 1 and spoken <= {"enum", "const"}
@@ -241,7 +241,7 @@ def member_names(root: Any) -> tuple[str, ...]:
     found: dict[str, None] = {}
     queue = [root]
     for part in queue:
-        if isinstance(part, Mapping):
+        if isinstance(part, OBJECTS):
             properties = part.get("properties")
             found.update(dict.fromkeys(properties if isinstance(properties, Mapping) else ()))
             queue += part.values()

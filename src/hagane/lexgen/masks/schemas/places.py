@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from hagane.lexgen.masks.schemas.form import pointer, refuse
+from hagane.lexgen.masks.schemas.form import OBJECTS, pointer, refuse
 
 _SCHEMA = (
     "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
@@ -89,19 +89,19 @@ def _within(schema: Any) -> Iterator[Mapping[str, Any]]:
     stack = [schema]
     while stack:
         at = stack.pop()
-        if not isinstance(at, Mapping):
+        if not isinstance(at, OBJECTS):
             continue
         yield at
-        stack += [at[key] for key in _SCHEMA if key in at]
-        for key in _SCHEMAS:
-            if isinstance(at.get(key), list):
-                stack += at[key]
-        for key in _MEMBERS:
-            if isinstance(at.get(key), Mapping):
-                stack += at[key].values()
-        match at:
-            case {"components": {"schemas": Mapping() as named}}:  # OpenAPI
-                stack += named.values()
+        for key, value in at.items():
+            if key in _SCHEMA:
+                stack.append(value)
+            if key in _SCHEMAS and isinstance(value, list):
+                stack += value
+            if key in _MEMBERS and isinstance(value, OBJECTS):
+                stack += value.values()
+            if key == "components" and isinstance(value, OBJECTS):  # OpenAPI
+                named = value.get("schemas")
+                stack += named.values() if isinstance(named, OBJECTS) else ()
 
 
 def _at(root: Any, target: str, place: str) -> Any:

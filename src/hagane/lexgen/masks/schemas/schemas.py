@@ -26,7 +26,7 @@ from hagane.lexgen.masks.schemas.cases import (
     is_possible,
 )
 from hagane.lexgen.masks.schemas.contrary import failing
-from hagane.lexgen.masks.schemas.form import TooManyWays, check_form, refuse
+from hagane.lexgen.masks.schemas.form import OBJECTS, TooManyWays, check_form, refuse
 from hagane.lexgen.masks.schemas.holding import holding
 from hagane.lexgen.masks.schemas.keywords import (
     ANNOTATIONS,
@@ -105,7 +105,7 @@ class Schemas:
             return FALSE, TRUE
         if schema is False:
             return TRUE, FALSE
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, OBJECTS):
             refuse(where, f"expected a schema (an object, true or false), got {schema!r}")
         content = content_of(schema)
         found = None if content is None else self._alike.get(content)

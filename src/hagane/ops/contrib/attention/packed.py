@@ -42,14 +42,36 @@ def _attention(
     n_outputs: int = 1,
 ) -> tuple[Array, ...]:
     projected = x @ weights if bias is None else x @ weights + bias
-    sizes = qkv_hidden_sizes or [weights.shape[1] // 3] * 3
+    return attend_projected(
+        projected, mask_index, past, attention_bias, mask_filter_value=mask_filter_value,
+        num_heads=num_heads, scale=scale, sizes=qkv_hidden_sizes, unidirectional=unidirectional,
+        n_outputs=n_outputs,
+    )  # fmt: skip
+
+
+def attend_projected(
+    projected: Array,
+    mask_index: Array | None,
+    past: Array | None,
+    attention_bias: Array | None = None,
+    *,
+    mask_filter_value: float,
+    num_heads: int,
+    scale: float | None,
+    sizes: Sequence[int] | None = None,
+    unidirectional: int,
+    n_outputs: int,
+) -> tuple[Array, ...]:
+    """Return the attention of queries, keys and values that lie beside each other."""
+    dtype = projected.dtype
+    sizes = sizes or [projected.shape[-1] // 3] * 3
     q, k, v = (heads_of(p, num_heads) for p in np.split(projected, np.cumsum(sizes)[:-1], axis=-1))
     if past is not None:
         k, v = np.concatenate([past[0], k], axis=2), np.concatenate([past[1], v], axis=2)
     length, total = q.shape[2], k.shape[2]
-    mask = causal_mask(length, total, x.dtype) if unidirectional else None
+    mask = causal_mask(length, total, dtype) if unidirectional else None
     if mask_index is not None:
-        padding = padding_mask(mask_index, len(x), total, x.dtype, mask_filter_value)
+        padding = padding_mask(mask_index, len(projected), total, dtype, mask_filter_value)
         mask = sum_of(mask, padding)
     y = joined(attend(q, k, v, sum_of(mask, attention_bias), scale))
     return (y, np.stack([k, v]))[:n_outputs] if n_outputs > 1 else (y,)
@@ -92,7 +114,27 @@ def _composed_attention(
         return None
     projected = op("MatMul", x, weights)
     projected = projected if bias is None else op("Add", projected, bias)
-    sizes = list(qkv_hidden_sizes or [columns // 3] * 3)
+    return composed_projected(
+        projected, mask_index, past, attention_bias, mask_filter_value=mask_filter_value,
+        num_heads=num_heads, scale=scale, sizes=list(qkv_hidden_sizes or [columns // 3] * 3),
+        unidirectional=unidirectional, n_outputs=n_outputs,
+    )  # fmt: skip
+
+
+def composed_projected(
+    projected: Any,
+    mask_index: Any,
+    past: Any,
+    attention_bias: Any = None,
+    *,
+    mask_filter_value: float,
+    num_heads: int,
+    scale: float | None,
+    sizes: Sequence[int],
+    unidirectional: int,
+    n_outputs: int,
+) -> Any:
+    """``attend_projected`` over the builder."""
     q, k, v = (
         split_heads(part, num_heads) for part in op("Split", projected, sizes, axis=-1, outputs=3)
     )

@@ -63,7 +63,8 @@ def listed(
     """Return a list of a resource, or a page of one (``limit`` and ``continue``).
 
     Raises:
-        Refused: ``limit``, ``continue`` or ``resourceVersion`` is malformed.
+        Refused: ``limit``, ``continue`` or ``resourceVersion`` is malformed, or the version of the
+            first page is forgotten: all pages are of one version.
     """
     limit = number(query, "limit")
     asked = number(query, "resourceVersion") or 0
@@ -73,6 +74,12 @@ def listed(
     start = ""
     if query.get("continue"):
         start, version = _page(query["continue"])
+        try:
+            objects = store.items_at(kind.name, version)
+        except Compacted:
+            raise Refused(
+                410, "Expired", "The provided continue parameter is too old: list again"
+            ) from None
     items = [(key, value) for key, value in sorted(objects) if key > start and chosen(value)]
     meta: dict[str, Any] = {"resourceVersion": str(version)}
     if limit and len(items) > limit:

@@ -16,6 +16,7 @@ class Change:
     Attributes:
         object: The object after it, or as it was when it was deleted.
         before: The object before it, if there was one.
+        key: Under which it is stored.
     """
 
     version: int
@@ -23,6 +24,7 @@ class Change:
     resource: str
     object: dict[str, Any]
     before: dict[str, Any] | None = None
+    key: str = ""
 
 
 class Compacted(Exception):
@@ -55,7 +57,7 @@ class Store:
             known = self.objects.setdefault(resource, {})
             before = known.get(key)
             kind = "ADDED" if before is None else "MODIFIED"
-            known[key] = self._record(kind, resource, value, before)
+            known[key] = self._record(kind, resource, key, value, before)
 
     def create(self, resource: str, key: str, value: dict[str, Any]) -> bool:
         """Add an object; return whether there was none of that name."""
@@ -63,7 +65,7 @@ class Store:
             known = self.objects.setdefault(resource, {})
             if key in known:
                 return False
-            known[key] = self._record("ADDED", resource, value, None)
+            known[key] = self._record("ADDED", resource, key, value, None)
             return True
 
     def show(self, resource: str, key: str, value: dict[str, Any]) -> None:
@@ -80,7 +82,7 @@ class Store:
                 kept = {**value["metadata"], "managedFields": meta["managedFields"]}
                 value = {**value, "metadata": kept}
             kind = "ADDED" if before is None else "MODIFIED"
-            known[key] = self._record(kind, resource, value, before)
+            known[key] = self._record(kind, resource, key, value, before)
 
     def tell(self, resource: str, key: str, status: dict[str, Any]) -> None:
         """Replace the status of an object; nothing happens if it has it, or is not there."""
@@ -89,14 +91,14 @@ class Store:
             before = known.get(key)
             if before is not None and before.get("status") != status:
                 new = {**before, "status": status}
-                known[key] = self._record("MODIFIED", resource, new, before)
+                known[key] = self._record("MODIFIED", resource, key, new, before)
 
     def drop(self, resource: str, key: str) -> None:
         """Take an object away; nothing happens if there is none."""
         with self._lock:
             value = self.objects.get(resource, {}).pop(key, None)
             if value is not None:
-                self._record("DELETED", resource, value, value)
+                self._record("DELETED", resource, key, value, value)
 
     def get(self, resource: str, key: str) -> dict[str, Any] | None:
         """Return an object, or None."""
@@ -107,6 +109,30 @@ class Store:
         """Return all objects of a resource by key, and the version as of which they are."""
         with self._lock:
             return list(self.objects.get(resource, {}).items()), self.version
+
+    def items_at(self, resource: str, version: int) -> list[tuple[str, dict[str, Any]]]:
+        """Return all objects of a resource by key, as they were at a version.
+
+        Raises:
+            Compacted: if changes after the version have been forgotten.
+        """
+        with self._lock:
+            if self.forgotten > version:
+                raise Compacted
+            found = dict(self.objects.get(resource, {}))
+            first = max(0, version - (self.version - len(self.changes)))
+            for change in reversed(self.changes[first:]):
+                if change.resource != resource:
+                    continue
+                meta = change.object["metadata"]
+                key = (
+                    f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
+                )
+                if change.before is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = change.before
+            return list(found.items())
 
     def all(self, resource: str) -> tuple[list[dict[str, Any]], int]:
         """Return all objects of a resource, and the version as of which they are."""
@@ -153,12 +179,17 @@ class Store:
         self._waiting.clear()
 
     def _record(
-        self, kind: str, resource: str, value: dict[str, Any], before: dict[str, Any] | None
+        self,
+        kind: str,
+        resource: str,
+        key: str,
+        value: dict[str, Any],
+        before: dict[str, Any] | None,
     ) -> dict[str, Any]:
         self.version += 1
         meta = {**value.get("metadata", {}), "resourceVersion": str(self.version)}
         stamped = {**value, "metadata": meta}
-        self.changes.append(Change(self.version, kind, resource, stamped, before))
+        self.changes.append(Change(self.version, kind, resource, stamped, before, key))
         if len(self.changes) > self.history:
             # Half at once, so that forgetting costs little per change.
             gone = len(self.changes) - self.history // 2

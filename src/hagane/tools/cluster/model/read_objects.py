@@ -140,6 +140,32 @@ def collect(documents: Iterable[Document], known: Objects | None = None) -> Obje
     )
 
 
+_DEVICES = (
+    "devices that are claimed (dynamic resource allocation) are not simulated; let nodes offer the "
+    "devices as an extended resource, such as example.com/gpu in allocatable, which containers "
+    "request"
+)
+# Kinds of Kubernetes that decide where or whether pods run, with what to write in their place.
+_NOT_SIMULATED = {
+    "ResourceQuota": (
+        "quotas refuse pods when they are created, which is not simulated; the scheduler 'drf' has "
+        "quotas of its own (docs/cluster.md), else leave it out"
+    ),
+    "LimitRange": (
+        "its defaults and limits are not simulated; write requests and limits into the containers, "
+        "and leave it out"
+    ),
+    "DaemonSet": "write its pods, one bound to each node, and leave it out",
+    "CronJob": "write its jobs with their times of submission, and leave it out",
+    "HorizontalPodAutoscaler": "nothing measures the load of pods; set replicas, and leave it out",
+    "CSINode": "limits of volumes on nodes are not simulated; leave it out",
+    "CSIStorageCapacity": "capacities of volumes are not simulated; leave it out",
+    **dict.fromkeys(
+        ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"), _DEVICES
+    ),
+}
+
+
 def kind_of(value: Any, place: Place) -> str:
     """Return the kind of a manifest, guessed from its fields where ``kind`` is absent.
 
@@ -155,6 +181,8 @@ def kind_of(value: Any, place: Place) -> str:
             return "Node"
         raise (place / "kind").error("required value is missing")
     if kind not in SCHEMA or "metadata" not in SCHEMA[kind]:
+        if kind in _NOT_SIMULATED:
+            raise (place / "kind").error(f"unsupported kind '{kind}': {_NOT_SIMULATED[kind]}")
         raise (place / "kind").error(
             f"unsupported kind {kind!r}{nearest(kind, SCHEMA)}: expected Node, Pod, PriorityClass, "
             "PodDisruptionBudget, PodGroup, Job, Deployment, ReplicaSet, StatefulSet, Service, "

@@ -15,6 +15,7 @@ from hagane.tools.prob.engines.dynamic import run_dynamic
 from hagane.tools.prob.engines.enumeration import run_enumeration
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
 from hagane.tools.prob.engines.storm import run_storm
+from hagane.tools.prob.language.idle import without_idle
 from hagane.tools.prob.language.program import Apply, Program, walk
 from hagane.tools.prob.language.source import EndlessRecursion, PathError, TooLarge, TooManyCalls
 from hagane.tools.prob.language.syntax import Choose, Flip, Literal, Rand, Unary
@@ -92,6 +93,7 @@ def run_unit(
         ledger = run_enumeration(program, unit, limits)
         return Choice(ledger, "enumerate", f"at most {runs} run{'' if runs == 1 else 's'}")
     many = "calls functions" if runs is None else f"up to {_shown(runs)} runs"
+    unit = replace(unit, expression=without_idle(unit.expression))
     try:
         found = _recursive(program, unit, limits) if recurses(unit) else None
         if found is not None and found[1]:

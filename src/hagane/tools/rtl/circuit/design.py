@@ -13,7 +13,7 @@ from hagane.tools.rtl.circuit.machine import Machine, Outside, Variable
 from hagane.tools.rtl.circuit.ports import Port, interface_instances, ports_of
 from hagane.tools.rtl.circuit.scope import Scope
 from hagane.tools.rtl.circuit.subset import BENCH, THREE_STATES, outside
-from hagane.tools.rtl.circuit.values import Value, layout_of, total_width
+from hagane.tools.rtl.circuit.values import Value, flat, layout_of, total_width
 from hagane.tools.rtl.errors import UnsupportedDesign
 
 _MOST_BITS = 1 << 17
@@ -66,6 +66,7 @@ def flatten(elaborated: Elaborated) -> Design:
     design = Design(elaborated)
     flattener = _Flattener(design)
     top = elaborated.top.body
+    flattener.shared()
     for name, instance in interface_instances(top.portList):
         flattener.body(instance.body, name)
     flattener.body(top, "")
@@ -91,6 +92,23 @@ class _Flattener:
         scope = Scope(self.design, path, body)
         self.declare(body, path)
         self.members(body, scope)
+
+    def shared(self) -> None:
+        """Add the variables of packages and files; those of types outside are refused if used."""
+        compilation = self.design.elaborated.compilation
+        units = [
+            (str(unit.name) or "$unit", unit) for unit in compilation.getRoot().compilationUnits
+        ]
+        for name, place in [(str(p.name), p) for p in compilation.getPackages()] + units:
+            scope = Scope(self.design, name, place)
+            for member in place:
+                if member.kind.name != "Variable":
+                    continue
+                layout = layout_of(member.type)
+                if layout is not None and total_width(layout) <= _MOST_BITS:
+                    self.variable(member, name)
+                    self.design.variables[member].shared = True
+                    self._Variable(member, scope)
 
     def declare(self, body: Any, path: str, *, inside: bool = False) -> None:
         for member in body:
@@ -301,6 +319,7 @@ class _Flattener:
         where = scope.position(member.location)
         body = member.body
         edges: tuple[Edge, ...] = ()
+        listed: list[Any] = []
         if kind == "Final":
             return
         if kind == "Initial":
@@ -323,6 +342,7 @@ class _Flattener:
                 self.problem(member.location, "a process that waits for anything but edges")
                 return
             edges = found
+            listed = _listed(body.timing)
             body = body.stmt
         assertions = _assertions(body)
         if assertions and (kind == "Always" or all(map(_is_concurrent, assertions))):
@@ -337,6 +357,8 @@ class _Flattener:
         def run(m: Machine) -> None:
             m.record("line", where, "block", scope.path, m.guard)
             scope.statements.run(body, m)
+            for symbol in listed:
+                _check_order(scope.find(symbol), where, m)
 
         self.add(f"process at {where}", where, scope, run, body, edges=edges, procedural=True)
 
@@ -405,6 +427,26 @@ def _edges(timing: Any, scope: Scope) -> tuple[Edge, ...] | None:
     if edges and len(edges) != len(events):
         return None
     return tuple(edges)
+
+
+def _listed(timing: Any) -> list[Any]:
+    """Return the variables whose changes a process without edges waits for by name."""
+    events = list(timing.events) if timing.kind.name == "EventList" else [timing]
+    plain = [e for e in events if e.kind.name == "SignalEvent" and e.edge.name == "None_"]
+    return [e.expr.symbol for e in plain if e.expr.kind.name == "NamedValue"]
+
+
+def _check_order(variable: Variable | None, where: Position, m: Machine) -> None:
+    """Refuse a variable that a process waits for, reads, and writes behind that."""
+    mask = m.masks.get(variable) if variable in m.early else None
+    if mask is None or variable is None:
+        return
+    if all(part.is_const and part.data == (1 << part.width) - 1 for part in flat(mask)):
+        raise Outside(
+            where,
+            f"'{variable.name}', which the process waits for, is read before it is written there, "
+            "where simulators differ; write it first, or in a process of its own",
+        )
 
 
 def _join(path: str, name: str) -> str:

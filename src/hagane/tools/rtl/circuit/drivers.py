@@ -127,6 +127,19 @@ def _held(unknown: Term) -> Term:
     return variable(_HELD + str(unknown.data), unknown.sort)
 
 
+def chosen(which: Value, new: Value, old: Value) -> Value:
+    """Return the bits of ``new`` where ``which`` has ones in a run, those of ``old`` elsewhere."""
+    if isinstance(which, Term):
+        assert isinstance(new, Term)
+        assert isinstance(old, Term)
+        if which.is_const:
+            return masked(which, new, old)
+        return bv.bit_or(bv.bit_and(new, which), bv.bit_and(old, bv.invert(which)))
+    assert isinstance(new, tuple)
+    assert isinstance(old, tuple)
+    return tuple(chosen(w, a, b) for w, a, b in zip(which, new, old, strict=True))
+
+
 def masked(mask: Value, new: Value, old: Value) -> Value:
     """Return ``new`` where ``mask`` has ones, ``old`` elsewhere."""
     if new is old:

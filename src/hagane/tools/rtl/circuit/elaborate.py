@@ -43,7 +43,7 @@ class Elaborated:
 
     def __init__(self, driver: Any, compilation: Any, top: Any):
         self._driver = driver
-        self._compilation = compilation
+        self.compilation = compilation
         self.top = top
         self._manager = driver.sourceManager
         self._paths: dict[Any, str] = {}
@@ -118,11 +118,30 @@ def find_top(sources: Sources) -> str:
     """
     driver = _driver(sources, None)
     driver.parseAllSources()
-    tops = sorted(str(top.name) for top in driver.createCompilation().getRoot().topInstances)
+    compilation = driver.createCompilation()
+    tops = sorted(str(top.name) for top in compilation.getRoot().topInstances)
     if len(tops) != 1:
-        known = f"one of {', '.join(tops[:20])}" if tops else "but the sources define none"
+        known = (
+            f"one of {', '.join(tops[:20])}" if tops else _none_stands_alone(compilation, driver)
+        )
         raise InvalidArgument(f"--top: expected the module to test, {known}")
     return tops[0]
+
+
+def _none_stands_alone(compilation: Any, driver: Any) -> str:
+    """Return what the sources define in the place of a module that no other instantiates."""
+    places, manager = [], driver.sourceManager
+    for item in compilation.getDefinitions():
+        kind = getattr(item, "definitionKind", None)
+        if kind is not None and kind.name in ("Module", "Program"):
+            place = f"{manager.getFileName(item.location)}:{manager.getLineNumber(item.location)}"
+            places.append(f"the {kind.name.lower()} {item.name} ({place})")
+    if not places:
+        return "but the sources define none"
+    return (
+        f"but none of the sources stands alone: they define {', '.join(sorted(places)[:20])}; name "
+        "a module with --top, and give parameters without a value one with -G NAME=VALUE"
+    )
 
 
 def elaborate(sources: Sources) -> Elaborated:

@@ -37,8 +37,8 @@ class Outside(Exception):
 class Variable:
     """A variable, net, port or function local; ``name`` is its path below the top module.
 
-    A hidden one is a register of ours beside the circuit: no simulator shows it. One of four states
-    has no value before it is given one.
+    A hidden one is a register of ours beside the circuit: no simulator shows it. One that is shared
+    belongs to a package or file. One of four states has no value before it is given one.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Variable:
     is_input: bool = False
     scope: str = ""
     hidden: bool = False
+    shared: bool = False
     four_state: bool = False
 
     def __repr__(self) -> str:
@@ -122,6 +123,8 @@ class Machine:
     whether it waits for edges, ``once`` whether it is an ``initial`` one. ``past`` gives the value
     of a term one cycle ago, in an assertion.
     ``operands`` says of an outcome of ``?:`` where the operator of the first operand stands.
+    What expressions read before it was written is ``early``.
+    Of variables that are ``disputed``, further ones with ones hold the ``bits_written`` by ``<=``.
     """
 
     base: Callable[[Variable], Value]
@@ -146,6 +149,9 @@ class Machine:
     deciding: frozenset[Variable] = frozenset()
     watched: dict[Variable, list[PointKey]] = field(default_factory=dict)
     overwritten: set[PointKey] = field(default_factory=set)
+    early: set[Variable] = field(default_factory=set)
+    disputed: frozenset[Variable] = frozenset()
+    bits_written: dict[Variable, Variable] = field(default_factory=dict)
     operands: dict[PointKey, Position] = field(default_factory=dict)
     past: Callable[[Term], Term] | None = None
 
@@ -160,7 +166,12 @@ class Machine:
                 self.overwritten.add(key)
 
     def read(self, variable: Variable) -> Value:
-        """Return the value at this place of the execution."""
+        """Return the value at this place of the execution, for an expression."""
+        if self.now.get(variable) is None:
+            self.early.add(variable)
+        return self._value(variable)
+
+    def _value(self, variable: Variable) -> Value:
         if self.reading is not None:
             self.reading.add(variable)
         found = self.now.get(variable)
@@ -177,13 +188,21 @@ class Machine:
                 mask = filled(variable.layout, 0)
             self.masks[variable] = store(mask, variable.layout, _static(target), _ones(value))
         layer = self.now if blocking else self.later
+        if variable in self.disputed and not (blocking or self.dead):
+            bits = self.bits_written.get(variable)
+            if bits is None:
+                bits = Variable(variable.name, variable.layout, variable.position, local=True)
+                self.bits_written[variable] = bits
+            found = layer.get(bits)
+            found = filled(variable.layout, 0) if found is None else found
+            layer.own[bits] = store(found, variable.layout, target.steps, _ones(value))
         if not target.steps:
             layer.own[variable] = value
             return
         old = layer.get(variable)
         if old is None:
             # Bits that a non-blocking assignment leaves alone stay marked by the mask.
-            old = self.read(variable) if blocking else self.base(variable)
+            old = self._value(variable) if blocking else self.base(variable)
         layer.own[variable] = store(old, variable.layout, target.steps, value)
 
     def written(self, variable: Variable) -> Value | None:
@@ -218,7 +237,7 @@ class Machine:
         inner_now, inner_later = self.now, self.later
         self.guard, self.relative, self.now, self.later = guard, relative, now, later
         for variable, value in inner_now.own.items():
-            self.now.own[variable] = merge(condition, value, self.read(variable))
+            self.now.own[variable] = merge(condition, value, self._value(variable))
         for variable, value in inner_later.own.items():
             old = self.later.get(variable)
             self.later.own[variable] = merge(

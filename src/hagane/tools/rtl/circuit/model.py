@@ -16,7 +16,7 @@ from hagane.symbolic.term import FALSE, TRUE, Term, bits, const, variable, varia
 from hagane.tools.rtl.circuit.clocks import Clocks, find_clocks, synchronous_resets, tick
 from hagane.tools.rtl.circuit.cycle import CycleModel, Input
 from hagane.tools.rtl.circuit.design import Design, Process
-from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, masked
+from hagane.tools.rtl.circuit.drivers import PREVIOUS, Drivers, chosen, masked
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.levels import at_rest, reading
 from hagane.tools.rtl.circuit.machine import Machine, Outside, PointKey, Variable
@@ -55,8 +55,6 @@ class _Builder:
         self.machines: dict[Process, Machine] = {}
         self.read: dict[Process, set[Variable]] = {}
         self.problems: dict[str, None] = {}
-        # Of variables the clocked processes that write them, with the bits of each.
-        self._writers: dict[Variable, dict[Process, Value]] = {}
 
     def build(self) -> CycleModel:
         inputs = self._inputs()
@@ -66,6 +64,10 @@ class _Builder:
         clocked = [p for p in self.design.processes if p.edges]
         for process in clocked:
             self._execute(process)
+        disputed = self._disputed(clocked)
+        for process in clocked:
+            if process in self.machines and not disputed.isdisjoint(self.machines[process].masks):
+                self._execute(process, disputed)
         settled = self._settled()
         clocks = find_clocks(clocked, self.machines, self.read, self._value, settled, self.problems)
         if len(clocks.names) > 1:
@@ -115,7 +117,9 @@ class _Builder:
         )
         return frozenset(names) - start.given
 
-    def _execute(self, process: Process) -> set[Variable]:
+    def _execute(
+        self, process: Process, disputed: frozenset[Variable] = frozenset()
+    ) -> set[Variable]:
         """Execute a process on the known values; return the unknown ones that it read."""
         open_: set[Variable] = set()
 
@@ -130,7 +134,7 @@ class _Builder:
                 open_.add(variable_)
             return self._before(variable_)
 
-        machine = Machine(base, clocked=bool(process.edges))
+        machine = Machine(base, clocked=bool(process.edges), disputed=disputed)
         try:
             process.run(machine)
         except Outside as problem:
@@ -197,32 +201,59 @@ class _Builder:
     def _run_once(self, process: Process, following: dict[Variable, Value]) -> None:
         """Put the variables after one run of a clocked process into ``following``."""
         machine = self.machines[process]
-        self._note_writers(process, machine)
         for layer in (machine.now.own, machine.later.own):
             for variable_, value in layer.items():
                 if variable_.local or variable_ not in machine.masks:
                     continue
                 old = following[variable_] if variable_ in following else self._value(variable_)
-                following[variable_] = masked(machine.masks[variable_], value, old)
+                bits = machine.bits_written.get(variable_)
+                following[variable_] = (
+                    masked(machine.masks[variable_], value, old)
+                    if bits is None
+                    else chosen(machine.later.own[bits], value, old)
+                )
 
-    def _note_writers(self, process: Process, machine: Machine) -> None:
-        """Note what a clocked process writes; a bit has one that does, in one of the two ways."""
-        for variable_, mask in machine.masks.items():
-            if variable_.local:
+    def _disputed(self, clocked: Sequence[Process]) -> frozenset[Variable]:
+        """Return the variables of which several clocked processes write the same bits.
+
+        Where all do so by ``<=``, the later process counts if several write in one row.
+        """
+        found: set[Variable] = set()
+        writers: dict[Variable, dict[Process, Value]] = {}
+        for process in clocked:
+            machine = self.machines.get(process)
+            if machine is None:
                 continue
-            if variable_ in machine.now.own and variable_ in machine.later.own:
-                self.problems[
-                    f"{process.position}: '{variable_.name}' is assigned by = and by <= in one "
-                    "process; write it in one of the two ways"
-                ] = None
-            for other, theirs in self._writers.setdefault(variable_, {}).items():
-                pairs = zip(flat(mask), flat(theirs), strict=True)
-                if other is not process and any(int(a.data) & int(b.data) for a, b in pairs):
+            for variable_, mask in machine.masks.items():
+                if variable_.local:
+                    continue
+                if self._assigns(process, variable_) and variable_ in machine.later.own:
                     self.problems[
-                        f"{process.position}: '{variable_.name}' is written here and by the one "
-                        f"at {other.position}; write it in one process"
+                        f"{process.position}: '{variable_.name}' is assigned by = and by <= in one "
+                        "process; write it in one of the two ways"
                     ] = None
-            self._writers[variable_][process] = mask
+                for other, theirs in writers.setdefault(variable_, {}).items():
+                    pairs = zip(flat(mask), flat(theirs), strict=True)
+                    if not any(int(a.data) & int(b.data) for a, b in pairs):
+                        continue
+                    where = f"'{variable_.name}' is written here and by the one at {other.position}"
+                    if self._assigns(process, variable_) or self._assigns(other, variable_):
+                        self.problems[
+                            f"{process.position}: {where}, by = in one of both; write it by <= in "
+                            "both, or in one process"
+                        ] = None
+                        continue
+                    found.add(variable_)
+                    self.design.notices[
+                        f"{process.position}: {where}: where both write the same bits in one row, "
+                        "this one counts, as in Verilator"
+                    ] = None
+                writers[variable_][process] = mask
+        return frozenset(found)
+
+    def _assigns(self, process: Process, variable_: Variable) -> bool:
+        """Return whether a process assigns a variable by ``=``."""
+        return variable_ in self.machines[process].now.own
 
     def _latches(
         self,
@@ -296,7 +327,7 @@ class _Builder:
                     f"points of toggle coverage (more than {_MOST_ELEMENTS})"
                 ] = None
             for name, term, new in zip(names, flat(settled), flat(after), strict=True):
-                if not (memory or variable_.hidden):
+                if not (memory or variable_.hidden or variable_.shared):
                     signals[name] = term
                 next_of[PREVIOUS + name] = new
                 if variable_ in ports:

@@ -66,6 +66,13 @@ class Scope:
             position = self.position(symbol.location)
             if layout is None:
                 raise Outside(position, f"'{symbol.name}' of type {symbol.type} ({BENCH})")
+            outer = getattr(symbol.parentScope, "kind", None)
+            if outer is not None and outer.name in ("Package", "CompilationUnit"):
+                raise Outside(
+                    position,
+                    f"'{symbol.name}', a variable of a package or file with too many bits; declare "
+                    "it in a module",
+                )
             found = Variable(str(symbol.name), layout, position, local=True)
             self._design.variables[symbol] = found
         return found

@@ -1,0 +1,222 @@
+"""Files beside a model: adapters, weights, models of ``ModelCompiler``; the package reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as theirs
+import pytest
+from onnx import helper, numpy_helper
+
+import hagane.onnxruntime as ort
+from hagane.onnxruntime import environment, state
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def model(rows: int = 0) -> onnx.ModelProto:
+    """Return ``x w + x a b``, whose a and b an adapter may give."""
+    made = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["": 18]>
+        g (float[n,4] x, float[4,r] a, float[r,4] b) => (float[n,4] y)
+        { base = MatMul(x, w) xa = MatMul(x, a) more = MatMul(xa, b) y = Add(base, more) }"""
+    )
+    for name, shape in (("w", (4, 4)), ("a", (4, rows)), ("b", (rows, 4))):
+        array = np.ones(shape, np.float32)
+        made.graph.initializer.append(numpy_helper.from_array(array, name))
+    return made
+
+
+def adapter(package: Any, path: Path) -> None:
+    values = {
+        "a": np.full((4, 2), 0.5, np.float32),
+        "b": np.full((2, 4), 2.0, np.float32),
+    }
+    made = package.AdapterFormat()
+    made.set_adapter_version(3)
+    made.set_model_version(4)
+    made.set_parameters(
+        {k: package.OrtValue.ortvalue_from_numpy_with_onnx_type(v, 1) for k, v in values.items()}
+    )
+    made.export_adapter(str(path))
+
+
+@pytest.mark.parametrize("writer", [ort, theirs])
+@pytest.mark.parametrize("reader", [ort, theirs])
+def test_adapters_are_read_and_written_as_the_package_does(
+    writer: Any, reader: Any, tmp_path: Path
+) -> None:
+    adapter(writer, tmp_path / "one.onnx_adapter")
+    found = reader.AdapterFormat.read_adapter(str(tmp_path / "one.onnx_adapter"))
+    assert (found.get_adapter_version(), found.get_model_version()) == (3, 4)
+    assert found.get_format_version() == 1
+    values = found.get_parameters()
+    assert sorted(values) == ["a", "b"]
+    np.testing.assert_array_equal(values["b"].numpy(), np.full((2, 4), 2))
+
+    loaded = reader.LoraAdapter()
+    loaded.Load(str(tmp_path / "one.onnx_adapter"))
+    options = reader.RunOptions()
+    options.add_active_adapter(loaded)
+    session = reader.InferenceSession(
+        model().SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (plain,) = session.run(None, {"x": X})
+    (adapted,) = session.run(None, {"x": X}, options)
+    np.testing.assert_array_equal(adapted - plain, X @ np.full((4, 4), 2, np.float32))
+
+
+def test_bytes_that_are_no_adapter_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "no"
+    path.write_bytes(b"no adapter at all")
+    for read in (ort.AdapterFormat.read_adapter, ort.LoraAdapter().Load):
+        with pytest.raises(RuntimeError, match="'.*no' does not appear to be an adapter"):
+            read(str(path))
+    with pytest.raises(RuntimeError, match="cannot be read"):
+        ort.AdapterFormat.read_adapter(tmp_path / "absent")
+    adapter(ort, path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(RuntimeError, match="damaged|has .* bytes for"):
+        ort.AdapterFormat.read_adapter(path)
+    with pytest.raises(TypeError, match="expected a LoraAdapter, got int"):
+        ort.RunOptions().add_active_adapter(3)  # type: ignore[arg-type]
+
+
+def test_weights_of_an_optimized_model_go_to_the_file_that_the_options_name(tmp_path: Path) -> None:
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "out.onnx")
+    for key, value in (("file_name", "out.bin"), ("min_size_in_bytes", "32")):
+        options.add_session_config_entry(
+            f"session.optimized_model_external_initializers_{key}", value
+        )
+    (want,) = ort.InferenceSession(model(2).SerializeToString(), options).run(None, {"x": X})
+    assert (tmp_path / "out.bin").stat().st_size >= 64
+    for package in (ort, theirs):
+        made = package.InferenceSession(
+            str(tmp_path / "out.onnx"), providers=["CPUExecutionProvider"]
+        )
+        np.testing.assert_allclose(made.run(None, {"x": X})[0], want, rtol=1e-6)
+    options.add_session_config_entry(
+        "session.optimized_model_external_initializers_min_size_in_bytes", "many"
+    )
+    with pytest.raises(state.InvalidArgument, match="expected a number of bytes, got 'many'"):
+        ort.InferenceSession(model(2).SerializeToString(), options)
+
+
+def test_a_model_compiler_writes_models_that_the_package_reads(tmp_path: Path) -> None:
+    source, target = tmp_path / "m.onnx", tmp_path / "m_ctx.onnx"
+    onnx.save(model(2), source)
+    compiler = ort.ModelCompiler(
+        ort.SessionOptions(),
+        source,
+        external_initializers_file_path="m.bin",
+        external_initializers_size_threshold=32,
+        flags=ort.OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS,
+    )
+    compiler.compile_to_file()
+    assert (tmp_path / "m.bin").stat().st_size == 64  # w alone has more bytes than 32
+    want = theirs.InferenceSession(str(source)).run(None, {"x": X})[0]
+    np.testing.assert_array_equal(theirs.InferenceSession(str(target)).run(None, {"x": X})[0], want)
+    with pytest.raises(state.Fail, match="'.*m_ctx.onnx' exists already"):
+        compiler.compile_to_file()
+    placed: list[tuple[str, list[int]]] = []
+
+    def place(name: str, value: Any, before: Any) -> None:
+        placed.append((name, value.shape()))
+
+    data = ort.ModelCompiler(
+        ort.SessionOptions(),
+        source.read_bytes(),
+        graph_optimization_level=ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+        get_initializer_location_func=place,
+    ).compile_to_bytes()
+    assert ("w", [4, 4]) in placed
+    np.testing.assert_array_equal(theirs.InferenceSession(data).run(None, {"x": X})[0], want)
+    strict = ort.ModelCompiler(
+        ort.SessionOptions(), source, flags=ort.OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED
+    )
+    with pytest.raises(state.Fail, match="Unable to compile any nodes"):
+        strict.compile_to_bytes()
+    with pytest.raises(state.NoSuchFile, match="Input model path does not exist"):
+        ort.ModelCompiler(ort.SessionOptions(), tmp_path / "absent.onnx").compile_to_bytes()
+
+
+def test_options_that_a_model_keeps_are_taken_where_the_environment_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = model(2)
+    told = {"inter_op_num_threads": 5, "intra_op_num_threads": 2, "graph_optimization_level": 99}
+    helper.set_model_props(made, {"ort_config": json.dumps({"session_options": told})})
+    data = made.SerializeToString()
+    assert ort.InferenceSession(data).get_session_options().inter_op_num_threads == 0
+    monkeypatch.setenv("ORT_LOAD_CONFIG_FROM_MODEL", "1")
+    options = ort.InferenceSession(data).get_session_options()
+    assert (options.inter_op_num_threads, options.intra_op_num_threads) == (5, 2)
+    helper.set_model_props(made, {"ort_config": '{"session_options": {"execution_mode": 7}}'})
+    with pytest.raises(state.InvalidArgument, match="'ort_config' cannot be used.*unset ORT_LOAD"):
+        ort.InferenceSession(made.SerializeToString())
+
+
+def test_global_threads_leave_no_session_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "_threads", [2])
+    options = ort.SessionOptions()
+    with pytest.raises(RuntimeError, match="set SessionOptions.use_per_session_threads = False"):
+        ort.InferenceSession(model().SerializeToString(), options)
+    options.use_per_session_threads = False
+    ort.InferenceSession(model().SerializeToString(), options)
+
+
+def test_sparse_inputs_are_fed_as_sparse_tensors() -> None:
+    a, b = np.zeros((3, 3), np.float32), np.arange(9, dtype=np.float32).reshape(3, 3)
+    a[0, 1], a[2, 2] = 2, 3
+    node = helper.make_node(
+        "SparseToDenseMatMul", ["a", "b"], ["y"], domain="com.microsoft", transB=1
+    )
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            helper.make_sparse_tensor_value_info("a", onnx.TensorProto.FLOAT, [3, 3]),
+            helper.make_tensor_value_info("b", onnx.TensorProto.FLOAT, [3, 3]),
+        ],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [3, 3])],
+    )
+    data = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("com.microsoft", 1)], ir_version=9
+    ).SerializeToString()
+    for package in (ort, theirs):
+        sparse = package.SparseTensor.sparse_coo_from_numpy(
+            [3, 3],
+            a[a != 0],
+            np.ascontiguousarray(np.argwhere(a)),
+            package.OrtDevice.make("cpu", 0),
+        )
+        assert not sparse.values().flags.writeable
+        assert not sparse.as_coo_view().indices().flags.writeable
+        feed = {
+            "a": package.OrtValue.ort_value_from_sparse_tensor(sparse),
+            "b": package.OrtValue.ortvalue_from_numpy(b),
+        }
+        (y,) = package.InferenceSession(data).run_with_ort_values(["y"], feed)
+        np.testing.assert_array_equal(y.numpy(), a @ b.T)
+
+
+def test_bytes_of_one_length_are_texts_whose_last_zeros_count() -> None:
+    made = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["": 18, "ai.onnx.ml": 4]>
+        g (string[n] x) => (int64[n] y, string[u] words, int64[u] first)
+        { y = ai.onnx.ml.LabelEncoder <keys_strings = ["A", "B"], values_int64s = [5, 6]> (x)
+          words, first = Unique(x) }"""
+    )
+    made.graph.node[0].attribute[0].strings[:] = [b"A\0", b"A"]
+    data = made.SerializeToString()
+    for package in (ort, theirs):
+        session = package.InferenceSession(data)
+        y, words, first = session.run(None, {"x": np.array([b"A\0", b"B\0", b"A\0"], np.void)})
+        assert (y.tolist(), words.tolist(), first.tolist()) == ([5, -1, 5], ["A\0", "B\0"], [0, 1])
+        y, words, first = session.run(None, {"x": np.array(["A", "A\0"], object)})
+        assert (y.tolist(), words.tolist(), first.tolist()) == ([6, 5], ["A", "A\0"], [0, 1])
