@@ -124,14 +124,10 @@ class Store:
             for change in reversed(self.changes[first:]):
                 if change.resource != resource:
                     continue
-                meta = change.object["metadata"]
-                key = (
-                    f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
-                )
                 if change.before is None:
-                    found.pop(key, None)
+                    found.pop(change.key, None)
                 else:
-                    found[key] = change.before
+                    found[change.key] = change.before
             return list(found.items())
 
     def all(self, resource: str) -> tuple[list[dict[str, Any]], int]:
