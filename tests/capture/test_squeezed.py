@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import hagane
+from hagane.errors import KernelError
 from hagane.graph import to_proto
 
 
@@ -39,5 +40,17 @@ def test_a_graph_with_squeeze_fails_where_the_axis_has_size_one(program: Any) ->
     for run in runs:
         x = np.random.default_rng(3).random((2, 4, 3), "f")
         np.testing.assert_allclose(run.run(None, {"x": x})[0], program(torch.tensor(x)), 1e-5)
-        with pytest.raises(Exception, match="Gather"):
+        with pytest.raises(Exception, match=r"expected n >= 2 .axis \d, which squeeze would"):
             run.run(None, {"x": x[:1]})
+
+
+def test_a_count_of_one_that_squeeze_drops_is_named() -> None:
+    def cleared(x: Any) -> Any:
+        return x.index_fill(0, torch.nonzero(x[:, 0] > 0).squeeze(), 0.0)
+
+    made = hagane.compile(cleared, fullgraph=True)
+    for column in ((1.0, -1.0, 2.0), (-1.0, -1.0, -1.0)):
+        x = torch.tensor(column).unsqueeze(1).expand(3, 2)
+        torch.testing.assert_close(made(x), cleared(x))
+    with pytest.raises(KernelError, match=r"no size of 1 in nonzero_0, whose axis squeeze.*write"):
+        made(torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]]))

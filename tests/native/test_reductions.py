@@ -10,7 +10,7 @@ from onnx import helper
 
 import hagane
 from hagane.errors import KernelError
-from tests.native.models import model
+from tests.native.models import every_level, model, refused, session
 from tests.native.written import natively, node, proto_of
 
 NUMPY = {
@@ -125,6 +125,41 @@ def test_numbers_that_are_none_and_infinities_come_through() -> None:
             if name == "ReduceLogSumExp":
                 want = np.where(np.isfinite(top), want, top)
             np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=f"{name} {feed['x'].shape}")
+
+
+@every_level
+@pytest.mark.parametrize("count", [9000, "n"])
+def test_long_sums_keep_the_digits_of_float32(level: str, count: int | str) -> None:
+    x = np.random.default_rng(5).random((9000, 33), np.float32)
+    rows = helper.make_node("ReduceSum", ["x", "first"], ["rows"], keepdims=0)
+    whole = helper.make_node("ReduceSum", ["x"], ["whole"], keepdims=0)
+    turned = helper.make_node("Transpose", ["x"], ["turned"], perm=[1, 0])
+    mean = helper.make_node("ReduceMean", ["turned", "last"], ["mean"], keepdims=0)
+    so_far = helper.make_node("CumSum", ["x", "zero"], ["so_far"])
+    proto = model(
+        [rows, whole, turned, mean, so_far], {"x": x}, ["rows", "whole", "mean", "so_far"],
+        {"first": np.array([0]), "last": np.array([1]), "zero": np.array(0)}, {"x": (count, 33)},
+    )  # fmt: skip
+    made = session(proto, instructions=level)
+    assert not refused(made)
+    exact = x.astype(np.float64)
+    wanted = exact.sum(0), exact.sum(), exact.mean(0), exact.cumsum(0)
+    for got, want in zip(made.run(None, {"x": x}), wanted, strict=True):
+        # One chain of 9,000 is off by 1e-6 and more.
+        assert np.linalg.norm(got - want) < 3e-7 * np.linalg.norm(want)
+
+
+@every_level
+@pytest.mark.parametrize("rows", [5, 60])
+def test_long_products_of_computed_matrices_keep_the_digits_of_float32(
+    level: str, rows: int
+) -> None:
+    rng = np.random.default_rng(6)
+    feed = {"a": rng.random((rows, 3072), np.float32), "b": rng.random((3072, 40), np.float32)}
+    made = session(model([helper.make_node("MatMul", ["a", "b"], ["y"])], feed), instructions=level)
+    (got,) = made.run(None, feed)
+    exact = feed["a"].astype(np.float64) @ feed["b"]
+    assert np.linalg.norm(got - exact) < 2e-7 * np.linalg.norm(exact)  # 8e-7 in one chain
 
 
 def test_extremes_of_bytes_and_long_integers_are_onnx_runtimes() -> None:

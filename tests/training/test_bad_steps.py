@@ -63,6 +63,33 @@ def test_what_is_no_loss_is_named_with_its_place() -> None:
             hagane.compile(loss, optim.SGD(module.parameters(), 0.1))(module, torch.ones(4, 3))
 
 
+class Recorder:
+    """Answers anything, as records of experiments that are off do."""
+
+    def __getattr__(self, name: str) -> Recorder:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Recorder()
+
+    def __call__(self, *_: Any) -> Recorder:
+        return self
+
+
+recorder = Recorder()
+
+
+def test_an_object_that_answers_anything_is_no_module() -> None:
+    def recorded(module: Any, x: Any) -> Any:
+        recorder.add("calls", 1)
+        return module(x).mean()
+
+    module = nn.Linear(3, 2)
+    step = hagane.compile(recorded, optim.SGD(module.parameters(), 0.1))
+    x = torch.ones(4, 3)
+    wanted = module(x).mean().detach()
+    torch.testing.assert_close(step(module, x), wanted)
+
+
 def test_what_belongs_outside_of_a_loss_or_in_one_module_is_told() -> None:
     module = nn.Linear(3, 2)
 

@@ -37,6 +37,16 @@ def joined(module: Any, x: Any, edges: Any) -> Any:
     return (edges @ module(x)).tanh().square().mean()
 
 
+def overlaid(module: Any, x: Any, labels: Any) -> Any:
+    x = x.clone()
+    x[range(x.shape[0]), labels] = x.max()
+    return module(x)[range(len(x)), 0].square().mean()
+
+
+def convolved(module: Any, x: Any, edges: Any) -> Any:
+    return torch.sparse.mm(edges, torch.spmm(edges, module(x))).tanh().square().mean()
+
+
 def squeezed(module: Any, x: Any, wanted: Any) -> Any:
     return functional.mse_loss(module(x).squeeze(), wanted.squeeze())
 
@@ -69,9 +79,11 @@ def compiled(caplog: pytest.LogCaptureFixture, module: nn.Module, loss: Any, bat
     [  # without a batch along all first axes the first size is compiled for too
         (Reader, labelled, lambda n: (torch.randn(5, n, 3), torch.randint(2, (n,))), 2),
         (lambda: nn.Linear(3, 2), joined, lambda n: (torch.randn(n, 3), torch.rand(n, n)), 1),
+        (lambda: nn.Linear(3, 2), convolved, lambda n: (torch.randn(n, 3), torch.rand(n, n)), 1),
+        (lambda: nn.Linear(3, 2), overlaid, lambda n: (torch.randn(n, 3), torch.arange(n) % 3), 1),
         (lambda: nn.Linear(4, 2), joined, lambda n: (torch.randn(n, 4), torch.rand(n, n)), 2),
     ],
-    ids=["time first", "pairs", "pairs of as many as there are features"],
+    ids=["time first", "pairs", "graphs", "ranges", "pairs of as many as there are features"],
 )
 def test_a_batch_along_another_axis_is_compiled_for_once(
     module: Callable[[], nn.Module],

@@ -177,9 +177,12 @@ def test_the_step_itself_counts_as_a_part_of_its_peak() -> None:
     assert memory.as_dict()["program"] == memory.program
     assert memory.program == (memory.run + memory.results + memory.states) // 10
     assert bytes_of_program(60, 10**8) == 660_000
+    # Planning leaves more of itself in the process, which a budget has to hold, too.
+    assert bytes_of_program(60, 10**8, tried=True) == 4_960_000
     for budget in (10**5, 10**7):  # what is left for all else, and its program, are the whole
-        room = without_program(60, budget)
-        assert abs(room + bytes_of_program(60, room) - budget) <= 1
+        for tried in (False, True):
+            room = without_program(60, budget, tried=tried)
+            assert abs(room + bytes_of_program(60, room, tried=tried) - budget) <= 1
 
 
 def test_a_budget_out_of_reach_says_what_would_do() -> None:

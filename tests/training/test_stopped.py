@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -112,6 +113,44 @@ def test_detached_values_and_modes_stop_gradients_as_in_pytorch() -> None:
     names = [name for name, _ in ours.named_parameters()]
     for name, mine, one in zip(names, ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(mine, one, rtol=1e-10, atol=1e-11, msg=lambda m, n=name: n + m)
+
+
+class Steps(nn.Module):
+    """Layers that the loss depends on by functions that are constant almost everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 6) for _ in range(7)])
+
+    def forward(self, x: Any) -> Any:
+        a, b, c, d, e, f, g = (layer(x) for layer in self.layers)
+        flat = a.round() + b.floor() * c.sign() + torch.div(d, 2, rounding_mode="trunc")
+        return flat + e.detach().ceil() + (f > 0).double() + 0 * g.trunc()
+
+
+def test_functions_that_are_constant_almost_everywhere_have_gradients_of_zeros() -> None:
+    torch.manual_seed(0)
+    ours = Steps().double()
+    theirs = copy.deepcopy(ours)
+    x = torch.randn(5, 4).double()
+    made = [
+        optim.SGD(module.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+        for module in (ours, theirs)
+    ]
+    step = hagane.compile(squares, made[0])
+    for _ in range(2):
+        loss = squares(theirs, x)
+        made[1].zero_grad()
+        loss.backward()
+        made[1].step()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            torch.testing.assert_close(step(ours, x), loss.detach())
+        names = {str(warning.message) for warning in told}
+        # Those of which PyTorch has no gradient stay as they are; the others' weights decay.
+        assert all("layers.4" in name and "layers.3" not in name for name in names)
+    for mine, one in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, one, rtol=1e-12, atol=0)
 
 
 class Rows(nn.Module):

@@ -14,7 +14,7 @@ from hagane.frontends.libraries.computing import composing
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.strides import lie, sliced
-from hagane.frontends.python.values.values import Many, Real, Tensor, Truth, Value, is_size
+from hagane.frontends.python.values.values import Many, Range, Real, Tensor, Truth, Value, is_size
 from hagane.graph.types import Shape, dtype_name
 from hagane.ops.functions.tensors.items import put_items, take_items
 from hagane.symbolic import (
@@ -176,6 +176,9 @@ def _as_array(t: Core, part: Value, maker: str) -> Value:
         return t.emit.new(ir.DataType.INT64, (part.length,))
     if isinstance(part, range):
         return t.emit.constant(list(part), ir.DataType.INT64)
+    if isinstance(part, Range):
+        library = maker.partition(".")[0]
+        return t.call_library(f"{library}.arange", [part.start, part.stop, part.step])
     if isinstance(part, bool | Truth):
         t.fail("index", "a truth value as index is not understood")
     return part

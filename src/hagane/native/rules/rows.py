@@ -17,6 +17,9 @@ from hagane.symbolic import Dim, ceildiv, floordiv, maximum, product
 
 # One task handles about this many elements.
 _TASK_ELEMENTS = 8192
+# So many numbers are added in one chain, and so many such sums in another: a chain of thousands
+# loses digits (see "The accuracy of floating point summation", Higham 1993).
+_CHAIN = 64
 
 
 def _axes(low: Lowering, node: ir.Node, rank: int) -> list[int]:
@@ -33,16 +36,15 @@ def _axes(low: Lowering, node: ir.Node, rank: int) -> list[int]:
     return axes
 
 
-# start, step from `a` and `v`, combination of a vector's lanes (extremes have steps of their own),
-# last step from `a` (n: count)
+# start, step from `a` and `v`, last step from `a` (n: count)
 _REDUCTIONS = {
-    "ReduceSum": ("0.f", "a + v", "v_sum({0})", "a"),
-    "ReduceMean": ("0.f", "a + v", "v_sum({0})", "a / (float)n"),
-    "ReduceMax": ("-INFINITY", "{p}max(a, v)", "", "a"),
-    "ReduceMin": ("INFINITY", "{p}min(a, v)", "", "a"),
-    "ReduceSumSquare": ("0.f", "a + v * v", "v_sum({0})", "a"),
-    "ReduceL1": ("0.f", "a + {p}abs(v)", "v_sum({0})", "a"),
-    "ReduceL2": ("0.f", "a + v * v", "v_sum({0})", "{p}sqrt(a)"),
+    "ReduceSum": ("0.f", "a + v", "a"),
+    "ReduceMean": ("0.f", "a + v", "a / (float)n"),
+    "ReduceMax": ("-INFINITY", "{p}max(a, v)", "a"),
+    "ReduceMin": ("INFINITY", "{p}min(a, v)", "a"),
+    "ReduceSumSquare": ("0.f", "a + v * v", "a"),
+    "ReduceL1": ("0.f", "a + {p}abs(v)", "a"),
+    "ReduceL2": ("0.f", "a + v * v", "{p}sqrt(a)"),
 }
 
 
@@ -73,7 +75,7 @@ def emit_reduction(
     low: Lowering, node: ir.Node, source: Tensor, target: Tensor, axes: Sequence[int]
 ) -> None:
     """Write the kernel of a reduction over ``axes``."""
-    start, step, lanes, last = _REDUCTIONS[node.op_type]
+    start, step, last = _REDUCTIONS[node.op_type]
     kept = [i for i in range(len(source.shape)) if i not in axes]
     outer = merged_axes([source.shape[i] for i in kept], [[source.strides[i] for i in kept]])
     inner = merged_axes([source.shape[i] for i in axes], [[source.strides[i] for i in axes]])
@@ -86,6 +88,7 @@ def emit_reduction(
     body.add(f"int64_t n = {body.size(count)};")
     rows: Dim = product([axis.length for axis in outer[:-1]]) if across else n_out
     known_count = count if isinstance(count, int) else 64
+    chained = node.op_type in _SIGNS or (isinstance(count, int) and count <= _CHAIN)
     per_task = max(1, _TASK_ELEMENTS // max(1, known_count)) if not across else 1
     tasks: Dim
     if across:
@@ -110,46 +113,92 @@ def emit_reduction(
         else:
             body.add(f"at += left % {length} * {stride}; left /= {length};")
     if across:
-        body.add(
-            "for (int64_t x = x0; x < x1; x += VL) { int64_t m = hg_min(VL, x1 - x);",
-            f"vf a = v_set1({start});",
-        )
-        offset = _inner_loops(body, inner)
-        body.add(
-            f"vf v = v_load_n({s} + at + x + {offset}, m); a = {step.format(p='v_')};",
-            *["}"] * len(inner),
-            f"v_store_n({d} + row * {width} + x, {last.format(p='v_')}, m);",
-            "} }",
-        )
+        body.add("for (int64_t x = x0; x < x1; x += VL) { int64_t m = hg_min(VL, x1 - x);")
+        _add_steps(
+            body, inner, start, step.format(p="v_"), f"v_load_n({s} + at + x + {{}}, m)", "vf",
+            chained=chained,
+        )  # fmt: skip
+        body.add(f"v_store_n({d} + row * {width} + x, {last.format(p='v_')}, m);", "} }")
     elif inner[-1].strides[0] == 1 and node.op_type in _SIGNS:
         _add_extreme(body, node.op_type, s, inner)
         body.add(f"{d}[row] = a;", "}")
     elif inner[-1].strides[0] == 1:
-        body.add(f"vf sum = v_set1({start}); float a = {start};")
-        offset = _inner_loops(body, inner[:-1])
-        length = body.size(inner[-1].length)
-        combine = step.format(p="s_").replace("v * v", "v").replace("s_abs(v)", "v")
-        body.add(
-            f"const float *p = {s} + at + {offset};",
-            f"int64_t i = 0; for (; i + VL <= {length}; i += VL) {{",
-            f"vf v = v_load(p + i), a = sum; sum = {step.format(p='v_')}; }}",
-            f"for (; i < {length}; i++) {{ float v = p[i]; a = {step.format(p='s_')}; }}",
-            *["}"] * (len(inner) - 1),
-            f"{{ float v = {lanes.format('sum')}; a = {combine}; }}",
-            f"{d}[row] = {last.format(p='s_')};",
-            "}",
-        )
+        _add_row_sums(body, step.format(p="v_"), s, inner)
+        body.add(f"{d}[row] = {last.format(p='s_')};", "}")
     else:
-        body.add(f"float a = {start};")
-        offset = _inner_loops(body, inner)
-        body.add(
-            f"float v = {s}[at + {offset}]; a = {step.format(p='s_')};",
-            *["}"] * len(inner),
-            f"{d}[row] = {last.format(p='s_')};",
-            "}",
-        )
+        _add_steps(
+            body, inner, start, step.format(p="s_"), f"{s}[at + {{}}]", "float",
+            chained=chained,
+        )  # fmt: skip
+        body.add(f"{d}[row] = {last.format(p='s_')};", "}")
     size = source.size
     low.recorder.emit(node, body, tasks, work=work_of(size, 0.1), flops=work_of(size, 1.0))
+
+
+# A sum of some numbers that goes to those so far, which become one of all at times.
+_FOLD = f"part += {{}}; if (++parts % {_CHAIN} == 0) {{{{ whole += part; part = none; }}}}"
+
+
+def _add_steps(
+    body: Body,
+    inner: Sequence[Axis],
+    start: str,
+    step: str,
+    value: str,
+    kind: str,
+    *,
+    chained: bool,
+) -> None:
+    """Write the steps of a reduction of vectors or of single numbers to ``a``.
+
+    Args:
+        body: The kernel's body.
+        inner: The reduced axes.
+        start: The first ``a``.
+        step: The next one, from ``a`` and ``v``.
+        value: C text of ``v``, at an offset.
+        kind: The C type of both.
+        chained: Whether all steps are one chain; else they are sums, and added up by stretches.
+    """
+    first = f"v_set1({start})" if kind == "vf" else start
+    body.add(f"{kind} a = {first};")
+    if chained:
+        offset = _inner_loops(body, inner)
+        body.add(f"{kind} v = {value.format(offset)}; a = {step};", *["}"] * len(inner))
+        return
+    body.add(f"const {kind} none = a; {kind} part = none, whole = none; int64_t parts = 0;")
+    offset = _inner_loops(body, inner[:-1])
+    length, stride = body.size(inner[-1].length), body.size(inner[-1].strides[0])
+    body.add(
+        f"for (int64_t i0 = 0; i0 < {length}; i0 += {_CHAIN}) {{",
+        f"for (int64_t i = i0; i < hg_min({length}, i0 + {_CHAIN}); i++) {{",
+        f"{kind} v = {value.format(f'{offset} + i * {stride}')}; a = {step}; }}",
+        _FOLD.format("a") + " a = none; }",
+        *["}"] * (len(inner) - 1),
+        "a = whole + part;",
+    )
+
+
+def _add_row_sums(body: Body, step: str, source: str, inner: Sequence[Axis]) -> None:
+    """Write the sum ``a`` of rows whose elements lie side by side, by stretches of four chains."""
+    body.add("const vf none = {0}; vf part = none, whole = none; int64_t parts = 0;")
+    offset = _inner_loops(body, inner[:-1])
+    length = body.size(inner[-1].length)
+    four = " ".join(
+        f"{{ vf v = v_load(p + i + {j} * VL), a = s{j}; s{j} = {step}; }}" for j in range(4)
+    )
+    body.add(
+        f"const float *p = {source} + at + {offset};",
+        f"for (int64_t i = 0; i < {length};) {{",
+        f"const int64_t end = hg_min({length}, i + {4 * _CHAIN} * VL);",
+        "vf s0 = none, s1 = none, s2 = none, s3 = none;",
+        f"for (; i + 4 * VL <= end; i += 4 * VL) {{ {four} }}",
+        f"for (; i + VL <= end; i += VL) {{ vf v = v_load(p + i), a = s0; s0 = {step}; }}",
+        f"if (i < end) {{ vf v = v_load_n(p + i, end - i), a = s1; s1 = {step}; i = end; }}",
+        _FOLD.format("(s0 + s1) + (s2 + s3)") + " }",
+        *["}"] * (len(inner) - 1),
+        "float a = v_sum(whole + part);",
+    )
 
 
 def _add_extreme(body: Body, name: str, source: str, inner: Sequence[Axis]) -> None:

@@ -28,6 +28,11 @@ def mark_stopped(node: ir.Node) -> None:
     node.metadata_props[_STOPPED] = "1"
 
 
+def is_stopped(node: ir.Node) -> bool:
+    """Whether no gradient goes through a node's results."""
+    return _STOPPED in node.metadata_props or (node.op_type == STOP and node.domain == DOMAIN)
+
+
 def mark_padding(node: ir.Node, row: int) -> None:
     """Say that a row of the table from which a Gather takes rows has no gradient."""
     node.metadata_props[_PADDING] = str(row)

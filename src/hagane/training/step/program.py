@@ -26,6 +26,7 @@ from hagane.passes.legalise import legalise
 from hagane.passes.removing.merge_common import merge_common
 from hagane.passes.removing.remove_dead import remove_dead
 from hagane.training.step.accumulation import Share, sum_name
+from hagane.training.step.flat_paths import behind_flat
 from hagane.training.step.open_recurrent import open_recurrent
 from hagane.training.step.own_operators import (
     divide_taken,
@@ -150,6 +151,7 @@ def step_program(
         with interpreting(nodes):
             scale_of_loss = op("Reshape", cast(scale, dtype_of(loss)), op("Shape", loss))
     come: dict[ir.Value, ir.Value] = {}
+    flat = behind_flat(graph, types, loss)
     found = add_gradients(
         graph,
         types,
@@ -161,24 +163,23 @@ def step_program(
     remove_stops(graph)
     remove_own_gradients(graph)
     gradients = {name: g for name, g in zip(wanted, found, strict=True) if g is not None}
-    if not gradients:
+    zeros = [name for name in wanted if name not in gradients and inputs[name] in flat]
+    if not gradients and not zeros:
         raise InvalidArgument(
             f"the loss{made} does not depend on any parameter of the optimizer that requires "
             "gradients: make the optimizer of the parameters of the model that the loss calls, "
             "and freeze not all of them"
         )
-    held = {name: found for name, found in (held or {}).items() if name not in gradients}
-    missing = tuple(name for name in trained if name not in gradients and name not in held)
+    known = {*gradients, *zeros}
+    held = {name: found for name, found in (held or {}).items() if name not in known}
+    missing = tuple(name for name in trained if name not in known and name not in held)
     nodes = Nodes(graph, types, name="update")
-    if unread is not None:
-        for name in missing:
-            if name not in inputs:
-                found_type = unread[name]
-                inputs[name] = _input(nodes, name, found_type.dtype, found_type.shape)
-            with interpreting(nodes):
-                gradients[name] = op(
-                    "Mul", inputs[name], np.zeros((), dtype_of(inputs[name]).numpy())
-                )
+    for name in (*zeros, *(() if unread is None else missing)):
+        if name not in inputs and unread is not None:
+            found_type = unread[name]
+            inputs[name] = _input(nodes, name, found_type.dtype, found_type.shape)
+        with interpreting(nodes):
+            gradients[name] = op("Mul", inputs[name], np.zeros((), dtype_of(inputs[name]).numpy()))
     conditional = tuple(name for name in gradients if inputs[name] in come)
     for name in conditional:
         with interpreting(nodes):

@@ -61,8 +61,12 @@ def compare_sizes(emit: GraphEmitter) -> None:
                 raise CheckError("capture", text)
             wide = nodes._node("Unsqueeze", old, nodes.initializer(np.zeros(1, np.int64), "axes"))
             new = nodes._node("Gather", wide, more, axis=0)
-            if claims and (node := new.producer()) is not None:  # errors of the run name it
-                node.name = f"sizes: expected {', '.join(emit.demands[c] for c in claims)}"
+            if (node := new.producer()) is not None:  # errors of the run name it
+                told = ", ".join(emit.demands[claim] for claim in claims)
+                if not told:  # sizes that the data decide
+                    names = ", ".join(str(dim) for dim in dict.fromkeys(emit.not_one))
+                    told = f"no size of 1 in {names}, whose axis squeeze would drop{remedy}"
+                node.name = f"sizes: expected {told}"
             name, old.name = old.name, None
             new.name = name
             emit.set_type(new, type_)

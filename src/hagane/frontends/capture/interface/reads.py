@@ -223,7 +223,7 @@ class Reading:
                     reads.tensors.append(found)
                 else:
                     reads.content(found, _bits, "bits")
-            case _ if hasattr(found, "_forward_hooks"):
+            case _ if isinstance(getattr(found, "_forward_hooks", None), dict):  # no mock
                 reads.modules.append(found)
                 for hooks in (found._forward_hooks, found._forward_pre_hooks):
                     if hooks:

@@ -119,10 +119,13 @@ def reduce_planes(low: Lowering, node: ir.Node, *, largest: bool) -> None:
     body.add(
         f"const float *s = {s} + q * {n(source.plane_stride)};",
         "vf a = v_set1(-INFINITY);" if largest else "vf a = {0};",
-        f"for (int64_t y = 0; y < {n(source.rows)}; y++)",
+        # (Sums of rows are added up apart: a chain of thousands would lose digits.)
+        f"for (int64_t y = 0; y < {n(source.rows)}; y++) {{",
+        "" if largest else "vf so_far = a; a = v_set1(0.f);",
         f"for (int64_t x = 0; x < {n(source.columns)}; x++) {{",
         f"vf v = v_load(s + y * {n(source.row_stride)} + x * {lanes}); {step}",
         "}",
+        "}" if largest else "a += so_far; }",
         f"v_store({d} + q * {n(target.plane_stride)}, " + ("a);" if largest else f"a / {pixels});"),
     )
     low.recorder.emit(node, body, shape[0] * source.blocks, work=work_of(source.floats, 0.06))

@@ -199,7 +199,8 @@ def lower_cumulative(low: Lowering, node: ir.Node) -> None:
     y = low.forms.result(node.outputs[0])
     join, start = ("+", 0) if node.op_type == "CumSum" else ("*", 1)
     k = "n - 1 - i" if attributes["reverse"] else "i"
-    types = {"T": c_type(dtype), "N": number_type(dtype)}
+    # (Real numbers as float64: a chain of thousands of float32 would lose digits.)
+    types = {"T": c_type(dtype), "N": "double" if is_real(dtype) else number_type(dtype)}
 
     def walk(lines: str, step: str, apart: str) -> str:
         """Return C of a walk along some lines whose elements are ``step`` and which are ``apart``."""

@@ -48,6 +48,8 @@ def panel_function(
 ) -> str:
     """Return a C function ``name(s, w, k, c, cs, d, ds)``: ``d[t] = c[t] + sum over k of s × w``.
 
+    The sum over k is added to ``c`` as a whole: one chain of thousands would lose digits.
+
     ``s`` is packed as ``[k][rows]``, ``w`` as ``[k][columns]``; rows of ``c`` are ``cs`` floats apart,
     those of ``d`` ``ds``; there are two vectors of columns.
 
@@ -65,17 +67,13 @@ def panel_function(
     )
     if not level.assembly:
         lines = [f"{signature} {{"]
-        lines += [
-            f"  vf a{t}_{j} = v_load(c + {t} * cs + {j * lanes});"
-            for t in range(rows)
-            for j in range(vectors)
-        ]
+        lines += [f"  vf a{t}_{j} = {{0}};" for t in range(rows) for j in range(vectors)]
         lines.append(f"  for (; k > 0; k--, s += {rows}, w += {_BLOCKS * lanes}) {{")
         lines += [f"    vf w{j} = v_load(w + {j * lanes});" for j in range(vectors)]
         lines += [f"    a{t}_{j} += s[{t}] * w{j};" for t in range(rows) for j in range(vectors)]
         lines.append("  }")
         lines += [
-            f"  v_store(d + {t} * ds + {j * lanes}, a{t}_{j});"
+            f"  v_store(d + {t} * ds + {j * lanes}, v_load(c + {t} * cs + {j * lanes}) + a{t}_{j});"
             for t in range(rows)
             for j in range(vectors)
         ]
@@ -85,12 +83,9 @@ def panel_function(
     used = rows * vectors
     weights = [f"%%{register}{used + j}" for j in range(vectors)]
     spare = [f"%%{register}{i}" for i in range(used + vectors, level.registers)][-3:]
-    text = []
-    for t in range(rows):
-        text += [
-            f"vmovups {j * lanes * 4}(%[c]), %%{register}{t * vectors + j}" for j in range(vectors)
-        ]
-        text += ["add %[cs], %[c]"] if t < rows - 1 else []
+    sums = [f"%%{register}{i}" for i in range(used)]
+    clear = "vpxord" if lanes == 16 else "vxorps"
+    text = [f"{clear} {acc}, {acc}, {acc}" for acc in sums]
 
     def step(u: int) -> list[str]:
         out = [
@@ -100,8 +95,7 @@ def panel_function(
             x = spare[(u * rows + t) % len(spare)]
             out.append(f"vbroadcastss {(u * rows + t) * 4}(%[s]), {x}")
             out += [
-                f"{multiply} {weights[j]}, {x}, %%{register}{t * vectors + j}"
-                for j in range(vectors)
+                f"{multiply} {weights[j]}, {x}, {sums[t * vectors + j]}" for j in range(vectors)
             ]
         return out
 
@@ -123,10 +117,13 @@ def panel_function(
         "4:",
     ]
     for t in range(rows):
-        text += [
-            f"vmovups %%{register}{t * vectors + j}, {j * lanes * 4}(%[d])" for j in range(vectors)
-        ]
-        text += ["add %[ds], %[d]"] if t < rows - 1 else []
+        for j in range(vectors):
+            acc = sums[t * vectors + j]
+            text += [
+                f"vaddps {j * lanes * 4}(%[c]), {acc}, {acc}",
+                f"vmovups {acc}, {j * lanes * 4}(%[d])",
+            ]
+        text += ["add %[cs], %[c]", "add %[ds], %[d]"] if t < rows - 1 else []
     body = "\n".join(f'    "{line}\\n\\t"' for line in text)
     clobbered = ", ".join(f'"{register}{i}"' for i in range(level.registers))
     return f"""{signature} {{
@@ -387,7 +384,7 @@ def emit_batched(
             "const int64_t top = number * height, m = hg_min(height, M - top);",
             f"const float *left = {ahead.panel('a0', 'number', 'tiles', 'height')};",
         )
-    # Whole tiles are summed from the row or the sums so far, into their place.
+    # Whole tiles are added to the row or the sums so far, in their place.
     begin = "none" if added is None else f"{added} + column + g * {wide}"
     body.add(
         "for (int64_t g = 0; g < groups; g++) {",

@@ -108,7 +108,8 @@ class StepMemory:
     @property
     def program(self) -> int:
         """The bytes of the step itself: graph, kernels and tables."""
-        return bytes_of_program(self.nodes, self.run + self.results + self.states)
+        planned = self.run + self.results + self.states
+        return bytes_of_program(self.nodes, planned, tried=bool(self.again))
 
     @property
     def predicted(self) -> int:
@@ -155,8 +156,7 @@ def within_budget(
     whole = planned_bytes(built, sizes)
     base = built.model
     base.metadata_props[PASSED] = "1"
-    room = without_program(nodes, budget)
-    if whole + beside <= room:
+    if whole + beside <= without_program(nodes, budget):
         return MemoryChoice(base, (), whole, whole, 0, 0.0, nodes)
     forward, chain = _chain(base, built, sizes)
     del opened, built  # kernels take several times the memory of the graph
@@ -164,11 +164,12 @@ def within_budget(
     def planned(pieces: int) -> int:
         return _planned_with(base, settings, sizes, forward, chain.schedule(pieces))
 
+    room = without_program(nodes, budget, tried=True)
     found = _pieces_within(room - beside, whole, chain, planned)
     if found.arena + beside > room:
         needed, all_kept = (
-            planned + bytes_of_program(nodes, planned)
-            for planned in (found.arena + beside, whole + beside)
+            planned + bytes_of_program(nodes, planned, tried=tried)
+            for planned, tried in ((found.arena + beside, True), (whole + beside, False))
         )
         raise InvalidArgument(
             f"memory_budget of {budget:,} bytes: the step needs {needed:,} bytes at "

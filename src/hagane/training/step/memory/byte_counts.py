@@ -11,23 +11,27 @@ from hagane.training.step.program import StepProgram
 
 # Of graph, tables and machine code, for each node; measured on networks of 180 to 2,200 nodes.
 _OF_A_NODE = 11_000
+# The same, where schedules were tried: what planning them took does not all come back.
+_OF_A_TRIED_NODE, _OF_TRIES = 16_000, 4_000_000
 # Of what is planned: small steps find a place in memory that the process has and does not use.
 _MOST = 10
 
 
-def bytes_of_program(nodes: int, planned: int) -> int:
+def bytes_of_program(nodes: int, planned: int, *, tried: bool = False) -> int:
     """Return the bytes that a compiled step takes itself, about.
 
     Args:
         nodes: Of its graph.
         planned: Bytes of all else.
+        tried: Whether schedules were tried that compute some of it again.
     """
-    return min(nodes * _OF_A_NODE, planned // _MOST)
+    own = nodes * _OF_A_TRIED_NODE + _OF_TRIES if tried else nodes * _OF_A_NODE
+    return min(own, planned // _MOST)
 
 
-def without_program(nodes: int, budget: int) -> int:
+def without_program(nodes: int, budget: int, *, tried: bool = False) -> int:
     """Return the bytes of a budget that the program of a step leaves."""
-    return budget - bytes_of_program(nodes, budget * _MOST // (_MOST + 1))
+    return budget - bytes_of_program(nodes, budget * _MOST // (_MOST + 1), tried=tried)
 
 
 def sizes_of(graph: ir.Graph, names: Sequence[str], tensors: Sequence[Any]) -> dict[str, int]:

@@ -95,7 +95,13 @@ def stored(t: Core, self: Value) -> Tensor:
     return t.emit.typed("Values", [x], x.dtype, (t.emit.fresh("stored"),))
 
 
-@TORCH.function("sparse.mm", "spmm", "smm", "hspmm")
+@TORCH.function("sparse.mm", "spmm")
+def product_of_either(t: Core, input: Value, mat2: Value, reduce: Value = None) -> Value:
+    """Return a product of matrices, which may be sparse; graphs have dense ones."""
+    return t.call_library("torch.mm", [input, mat2])
+
+
+@TORCH.function("smm", "hspmm")
 def product(t: Core, input: Value, mat2: Value, reduce: Value = None) -> Value:
     """Return a product of matrices of which some are sparse."""
     return t.call_library("torch.mm", [input, mat2])
