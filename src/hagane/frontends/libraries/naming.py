@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Packages that are never imported or interpreted, only known by name.
 _ROOTS = (
     "torch", "torchvision", "PIL", "tiktoken", "tyro", "numpy", "chainer", "chainermn", "cupy",
-    "jaxtyping", "hagane", "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard",
+    "fire", "jaxtyping", "hagane", "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard",
     "tensorboardX", "wandb",
 )  # fmt: skip
 # Those that only draw, keep or send values; their results come from outside of the program.

@@ -359,9 +359,12 @@ class Assignments(OpenPlaces):
                 self.heap[receiver] = self._with_item(held, index, value)
             case DictRef():
                 content = self.heap[receiver]
-                known = is_key(index) or isinstance(index, Instance) or self.is_by_identity(index)
-                if isinstance(content, dict) and known:
-                    content[index] = value
+                key: Value = MISSING
+                if isinstance(content, dict):
+                    key = self.key_in(content, index)
+                    key = index if key is MISSING and self.is_by_identity(index) else key
+                if key is not MISSING:
+                    self.heap[receiver][key] = value
                     self.heap.changed(receiver)
                 elif not self.set_open_key(receiver, content, index, value):
                     self.lost("an item set at a key that is not known")
@@ -429,10 +432,11 @@ class Assignments(OpenPlaces):
         if not isinstance(owner, DictRef | ListRef):
             return None
         content = self.heap[owner]
-        if isinstance(content, dict) and is_key(index):
-            if index not in content:
+        key = self.key_in(content, index) if isinstance(content, dict) else MISSING
+        if key is not MISSING:
+            if key not in content:
                 raise CheckError("key", f"KeyError: {index!r}")
-            del content[index]
+            del self.heap[owner][key]
             self.heap.changed(owner)
         elif isinstance(content, tuple) and is_plain(index):
             items = list(content)

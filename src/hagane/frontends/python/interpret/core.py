@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -35,6 +35,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    is_compared_by_value,
     is_key,
 )
 from hagane.symbolic import Dim, Expr, definitely_equal, symbol
@@ -127,6 +128,33 @@ class Core(Parts):
         if isinstance(item, Tensor):
             return self.is_by_identity(item) and item.kind == "torch.Tensor"
         return is_key(item)
+
+    def key_in(self, keys: Iterable[Value], key: Value) -> Value:
+        """Return the one of ``keys`` that a key equals, the key itself if it is another.
+
+        ``MISSING`` stands for one of which only the run knows whether it is one of them.
+        """
+        if is_key(key):
+            return key
+        if not is_compared_by_value(key):
+            return MISSING
+        for other in keys:
+            same = other is key or self.truth(self.compare(ast.Eq, key, other))
+            if same is True:
+                return other
+            if same is not False:
+                return MISSING
+        return key
+
+    def with_keys(self, pairs: Iterable[tuple[Value, Value]]) -> dict[Any, Value] | None:
+        """Return a dictionary of pairs, None where only the run knows its keys."""
+        made: dict[Any, Value] = {}
+        for key, value in pairs:
+            known = key if isinstance(key, Tensor) else self.key_in(made, key)
+            if known is MISSING:
+                return None
+            made[known] = value
+        return made
 
     def equals_itself_alone(self, item: Value) -> bool:
         """Whether a value is an object of the program that no method compares with others."""

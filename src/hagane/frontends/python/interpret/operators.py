@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -39,7 +40,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_key,
+    is_enumeration,
     is_plain,
     is_size,
 )
@@ -426,19 +427,25 @@ class Operators(Core):
             return self.as_truth(self.as_term(self.truth(self._among(item, container))))
         if isinstance(container, DictRef | ListRef | SetRef):
             content = self.heap[container]
+        elif isinstance(container, Class) and is_enumeration(container):
+            content = tuple(self.sequence(container))
         elif isinstance(container, Instance):
             method = self.method_of(container, "__contains__")
             if method is not MISSING:
                 return self.call(method, [item], {})
             content = self.sequence_or_keys(container)
         elif isinstance(container, Host) and is_plain(item):
+            if isinstance(container.object, os._Environ) and item not in container.object:
+                return Truth(self.unknown_truth())  # where the program runs, it may be
             return apply_plain(lambda: item in container.object)
         else:
             content = tuple(container) if isinstance(container, frozenset) else container
         if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
             return Truth(self.unknown_truth())
-        if isinstance(content, dict) and (is_key(item) or self.is_by_identity(item)):
-            return item in content
+        if isinstance(content, dict):
+            key = item if self.is_by_identity(item) else self.key_in(content, item)
+            if key is not MISSING:
+                return key in content
         if isinstance(container, SetRef) and self.is_by_identity(item):
             return any(c is item for c in content)
         if self.equals_itself_alone(item):

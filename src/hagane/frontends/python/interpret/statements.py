@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import DynamicClassAttribute
 from typing import Any
 
 from hagane.frontends.python.interpret.assigning import Assignments
@@ -143,6 +145,11 @@ class Statements(Assignments):
             classmethod,
         ):
             return Wrapped(decorator.object.__name__, value)
+        if isinstance(decorator, Host) and decorator.object in (
+            DynamicClassAttribute,
+            enum.property,
+        ):
+            return Wrapped("property", value)
         result = self.call(decorator, [value], {})
         return value if isinstance(result, Unknown) else result
 
@@ -168,7 +175,7 @@ class Statements(Assignments):
         if "__eq__" in content:
             cls.flags.add("by value")
         if "enum" in cls.flags:
-            self._make_members(cls)
+            self.make_members(cls)
         self._tell_of_class(
             cls,
             {k.arg: self.evaluate(k.value) for k in node.keywords if k.arg not in _OWN_KEYWORDS},
@@ -229,9 +236,3 @@ class Statements(Assignments):
                 value.kind, self._owned(value.function, cls), value.arguments, value.keywords
             )
         return value
-
-    def _make_members(self, cls: Class) -> None:
-        content = self.heap[cls]
-        for name, value in list(content.items()):
-            if not name.startswith("_") and not isinstance(value, Function | Wrapped):
-                content[name] = Instance(self.heap.new({"name": name, "value": value}), cls)

@@ -7,6 +7,7 @@ import functools
 import types
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 from hagane.frontends.python.values.values import MISSING, Bound, Function, Value, Wrapped
@@ -16,6 +17,18 @@ Real = Callable[[Value], Any]  # the real object of a value, MISSING where there
 
 class UnknownValue:
     """The default of a parameter, or an argument, that has no real object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An argument of a call, while a signature binds it."""
+
+    value: Value
+
+
+def fill_defaults(arguments: Any, signature: Any) -> None:
+    """Add the defaults of arguments that a call leaves out, as ``apply_defaults`` does."""
+    raise NotImplementedError(arguments, signature)
 
 
 def like(value: Value, real_of: Real) -> Any:
@@ -60,4 +73,4 @@ def _real(value: Value, real_of: Real) -> Any:
     return UnknownValue() if real is MISSING else real
 
 
-__all__ = ["like"]
+__all__ = ["Given", "UnknownValue", "fill_defaults", "like"]

@@ -6,12 +6,13 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.objects import Objects
+from hagane.frontends.python.interpret.reading.enumerations import Enumerations
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
+    Class,
     DictRef,
     Host,
     Instance,
@@ -25,6 +26,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
+    is_enumeration,
     is_plain,
     names_of_tuple,
 )
@@ -36,7 +38,7 @@ from hagane.symbolic.term import Term
 MAX_UNROLLED = 256
 
 
-class Iteration(Objects):
+class Iteration(Enumerations):
     """Gives the items of iterables."""
 
     tables: Tables
@@ -65,6 +67,8 @@ class Iteration(Objects):
                 return self._tensor_items(value)
             case Instance():
                 return self._object_items(value)
+            case Class() if is_enumeration(value):
+                return self.listed_members(value)
             case Unknown():
                 return Many(value, self.emit.fresh("count"))
             case Library(name=name) if not self.tables.describes(name):
