@@ -46,7 +46,11 @@ class Raised(CheckError):
     Args:
         what: Its text in the program.
         value: The exception, or its class.
+
+    ``stated`` is True for that of a statement ``raise``.
     """
+
+    stated = False
 
     def __init__(self, what: str, value: Value):
         super().__init__("raises", f"raises {what}")
@@ -104,6 +108,8 @@ class Exceptions(Core):
         what = "raise" if node.exc is None else self.collector.text(node.exc)
         if self.handlers or self.caught:
             error = self._exception(node, what)
+            if isinstance(error, Raised):
+                error.stated = True
             if self.catches(error):
                 raise error
             if self.dead:
@@ -149,6 +155,8 @@ class Exceptions(Core):
         if path.scope is found.entry.scope and len(path.decisions) == len(found.entry.decisions):
             return True
         if found is not self.handlers[-1]:
+            if isinstance(error, Raised) and error.stated and not self.emit.builds:
+                return False  # taken for not raised, as without a handler
             self.lost("an exception that the data decide, and that passes a 'try'")
             return False
         found.exits.append(Exit("raise", error, self.heap.snapshot(), path))

@@ -46,6 +46,8 @@ def like(value: Value, real_of: Real) -> Any:
         given = [UnknownValue() for _ in value.arguments]
         named = {name: _real(found, real_of) for name, found in value.keywords.items()}
         return MISSING if inner is MISSING else functools.partial(inner, *given, **named)
+    if isinstance(value, Wrapped) and value.kind in ("within", "staticmethod"):
+        return like(value.function, real_of)
     if not isinstance(value, Function):
         return real_of(value)
     if value.host is not None:

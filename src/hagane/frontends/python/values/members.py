@@ -54,7 +54,7 @@ def member_of(kind: type, plain: Any, instance: Instance, text: str | None) -> V
     """Return a member of an enumeration that is a plain value of a kind."""
     made: Any = _KINDS[kind](plain)
     made.instance, made.text = instance, text
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def shows_plainly(base: type) -> bool:
