@@ -9,7 +9,7 @@ import types
 import weakref
 from collections import Counter, OrderedDict, abc, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,7 +65,7 @@ _OF_STRANGERS = (
     "__next__", "__setitem__",
 )  # fmt: skip
 # Classes of collections.abc that ask for methods alone.
-_OF_ABSTRACT: dict[type, tuple[str, ...]] = {
+_OF_ABSTRACT: dict[Any, tuple[str, ...]] = {
     abc.Iterable: ("__iter__",), abc.Iterator: ("__iter__", "__next__"), abc.Sized: ("__len__",),
     abc.Container: ("__contains__",), abc.Reversible: ("__iter__", "__reversed__"),
     abc.Collection: ("__len__", "__iter__", "__contains__"), abc.Callable: ("__call__",),
@@ -231,9 +231,9 @@ class Objects(Names):
         if isinstance(option, Library):
             return self._is_library_instance(core, value, option.name)
         if isinstance(option, Host) and isinstance(option.object, type):
-            asked = _OF_ABSTRACT.get(option.object)
-            if asked is not None and isinstance(value, Instance):
-                has = [core.method_of(value, name) is not MISSING for name in asked]
+            methods = _OF_ABSTRACT.get(option.object)
+            if methods is not None and isinstance(value, Instance):
+                has = [core.method_of(value, name) is not MISSING for name in methods]
                 if all(has):
                     return True
             if isinstance(value, Instance) and isinstance(value.cls, Class):

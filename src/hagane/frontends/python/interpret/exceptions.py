@@ -148,7 +148,7 @@ class Exceptions(Core):
         if self.dead or error.code in _OWN:
             return False
         error.met = error.met or self.here()
-        found = next((h for h in reversed(self.handlers) if self._handler(h, error)), None)
+        found = next((h for h in reversed(self.handlers) if self.clause_for(h, error)), None)
         if found is None:
             return False
         path = self.knowledge.path
@@ -163,7 +163,7 @@ class Exceptions(Core):
         self.dead = True
         return False
 
-    def _handler(self, found: Handling, error: CheckError) -> ast.ExceptHandler | None:
+    def clause_for(self, found: Handling, error: CheckError) -> ast.ExceptHandler | None:
         """Return the clause of a ``try`` that takes an error."""
         frame, self.frame = self.frame, found.frame
         try:
@@ -206,7 +206,7 @@ class Exceptions(Core):
         try:
             found = run()
         except CheckError as error:
-            if self.dead or self._handler(tried, error) is None or error.code in _OWN:
+            if self.dead or self.clause_for(tried, error) is None or error.code in _OWN:
                 raise
             self.frame = frame
             del self.loops[tried.turns :]
@@ -226,7 +226,7 @@ class Exceptions(Core):
             self.handlers.pop()
             self.frame = frame
             del self.loops[handling.turns :]
-            if self.dead or raised.code in _OWN or self._handler(handling, raised) is None:
+            if self.dead or raised.code in _OWN or self.clause_for(handling, raised) is None:
                 self._finally(node.finalbody)
                 raise
             error = raised
@@ -238,7 +238,7 @@ class Exceptions(Core):
     def _go_on(self, node: ast.Try, handling: Handling, error: CheckError | None) -> None:
         """Run the continuation of a ``try`` body: its ``else``, or a handler on each path."""
         if error is not None:
-            handler = self._handler(handling, error)
+            handler = self.clause_for(handling, error)
             assert handler is not None
             self._handle(handler, error)
         elif not self.dead:
@@ -253,7 +253,7 @@ class Exceptions(Core):
         for taken in handling.exits:
             self.merge([taken], handling.entry)
             assert isinstance(taken.value, CheckError)
-            handler = self._handler(handling, taken.value)
+            handler = self.clause_for(handling, taken.value)
             assert handler is not None
             self._handle(handler, taken.value)
             if not self.dead:

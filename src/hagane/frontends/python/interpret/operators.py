@@ -428,7 +428,7 @@ class Operators(Core):
         if isinstance(container, DictRef | ListRef | SetRef):
             content = self.heap[container]
         elif isinstance(container, Class) and is_enumeration(container):
-            content = tuple(self.sequence(container))
+            content = tuple(self.items_of_class(container))
         elif isinstance(container, Instance):
             method = self.method_of(container, "__contains__")
             if method is not MISSING:

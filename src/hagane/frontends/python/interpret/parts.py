@@ -338,6 +338,10 @@ class Parts:
         """Return the member of an enumeration that has a value."""
         raise NotImplementedError
 
+    def items_of_class(self, cls: Class) -> list[Value]:
+        """Return the members of an enumeration, each once; of flags, those of one bit."""
+        raise NotImplementedError
+
     def new_enumeration(self, base: type, name: Value, members: Value) -> Value:
         """Return what ``Enum("Name", members)`` gives."""
         raise NotImplementedError
@@ -360,6 +364,10 @@ class Parts:
 
     def attempt(self, run: Callable[[], Value]) -> Value:
         """Return the result of a call, ``MISSING`` where it raises an AttributeError."""
+        raise NotImplementedError
+
+    def clause_for(self, found: Any, error: Any) -> ast.ExceptHandler | None:
+        """Return the clause of a ``try`` that takes an error."""
         raise NotImplementedError
 
     def catches(self, error: Any) -> bool:

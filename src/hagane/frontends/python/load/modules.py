@@ -337,9 +337,9 @@ class Modules(Core):
             found = source_at(folder.joinpath(*name.split(".")))
             if found is not None:
                 return self.load_source(found, name)
-        found = imported(name) if self.imports and not self.tables.describes(top) else None
-        if found is not None:
-            return self.lift(found)
+        real = imported(name) if self.imports and not self.tables.describes(top) else None
+        if real is not None:
+            return self.lift(real)
         self._may_lack(top)
         return Library(name)
 
@@ -349,7 +349,7 @@ class Modules(Core):
             return
         error = CheckError("import", f"ModuleNotFoundError: No module named '{top}'")
         around = next((h for h in reversed(self.handlers) if h.frame is self.frame), None)
-        clause = None if around is None else self._handler(around, error)
+        clause = None if around is None else self.clause_for(around, error)
         if clause is None or any(map(gives_up, clause.body)) or is_installed(top):
             return
         if self.catches(error):

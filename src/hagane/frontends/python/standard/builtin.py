@@ -135,7 +135,7 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         if "random" in (module, _module_of_method(found)):
             return self.call_chance(found.__name__, arguments)
         new = getattr(found, "__name__", "") == "__new__" and owner in _PLAIN
-        if new and arguments and isinstance(arguments[0], Class):
+        if new and isinstance(owner, type) and arguments and isinstance(arguments[0], Class):
             return self.new_plain(owner, arguments[0], arguments[1:])
         if found in (weakref.ref, weakref.proxy, weakref.WeakMethod) and arguments:
             held = arguments[0]  # no object of a program goes while it is checked

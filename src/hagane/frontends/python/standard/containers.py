@@ -338,8 +338,8 @@ class Containers(Sets, Ordering):
     def from_keys(self, keys: Value, value: Value = None, *, kind: str = "dict") -> Value:
         """Return a dictionary that has one value under all keys."""
         found = self.sequence(keys)
-        known = not isinstance(found, Many)
-        made = self.with_keys((key, value) for key in found) if known else None
+        pairs = None if isinstance(found, Many) else [(key, value) for key in found]
+        made = None if pairs is None else self.with_keys(pairs)
         if made is None:
             return self.lost(f"'{kind}.fromkeys' of keys that only the run knows")
         return self.new_dict(made, kind)

@@ -158,7 +158,7 @@ class Enumerations(Objects):
         found = self.find_in_class(cls, _MEMBERS)
         return {} if found is MISSING else dict(self.heap[found])
 
-    def listed_members(self, cls: Class) -> list[Value]:
+    def items_of_class(self, cls: Class) -> list[Value]:
         """Return the members of an enumeration, each once; of flags, those of one bit."""
         found: list[Value] = []
         for member in self.members(cls).values():
@@ -236,7 +236,7 @@ class Enumerations(Objects):
             return own & others[0] == others[0]
         if name == "__invert__":
             whole = 0
-            for member in self.listed_members(value.cls):
+            for member in self.items_of_class(value.cls):
                 whole |= self._value_of(member)
             return self._joined(value.cls, whole & ~own)
         return self._joined(value.cls, _JOINING[name](own, others[0]))
@@ -245,7 +245,7 @@ class Enumerations(Objects):
         for member in self.members(cls).values():
             if self._value_of(member) == value:
                 return member
-        parts = [m for m in self.listed_members(cls) if self._value_of(m) & value]
+        parts = [m for m in self.items_of_class(cls) if self._value_of(m) & value]
         name = "|".join(str(self.attribute(m, "name")) for m in parts) or None
         made = {"_name_": name, "name": name, "_value_": value, "value": value}
         return Instance(self.heap.new(made), cls)

@@ -68,7 +68,7 @@ class Iteration(Enumerations):
             case Instance():
                 return self._object_items(value)
             case Class() if is_enumeration(value):
-                return self.listed_members(value)
+                return self.items_of_class(value)
             case Unknown():
                 return Many(value, self.emit.fresh("count"))
             case Library(name=name) if not self.tables.describes(name):
