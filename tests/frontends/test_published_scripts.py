@@ -59,6 +59,7 @@ CLEAN = {
         import os, torch
         from pathlib import Path
         assert "DATASET_THAT_NOBODY_SET" in os.environ
+        assert torch.cuda.is_available(), "needs a GPU"
         if Path("x").is_dir() and Path("x").stat().st_size > 3:
             torch.ones(3)
         """,
@@ -168,3 +169,37 @@ def test_installed_packages_are_read_where_imports_are_allowed(
     (error,) = check(request, no_import=False).errors
     assert error.place.line == 4
     assert "8" in error.message
+
+
+def test_operations_on_alternatives_look_at_the_clock(tmp_path: Path) -> None:
+    text = """
+        import torch
+        x = torch.randn(3)
+        y = "a" if x.sum() > 2 else (1, 2)
+        z = y == "a"
+        """
+    file = tmp_path / "script.py"
+    file.write_text(dedent(text))
+    (notice,) = check_source(Request(file, SCRIPT, seconds=0)).notices
+    assert notice.message.startswith("the analysis took more than 0 s of computing and ended here")
+
+
+def test_packages_lie_where_the_settings_of_setuptools_say(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.setuptools]\npackage-dir = {"" = "pkg"}\n')
+    (tmp_path / "pkg" / "inner").mkdir(parents=True)
+    (tmp_path / "pkg" / "inner" / "__init__.py").write_text("SIZE = 3\n")
+    text = "import torch\nfrom inner import SIZE\nassert torch.ones(SIZE).shape == (3,)\n"
+    (tmp_path / "runs").mkdir()
+    file = tmp_path / "runs" / "script.py"
+    file.write_text(text)
+    assert check_source(Request(file, SCRIPT)).exit_code == 0
+
+
+def test_devices_may_have_numbers_that_only_the_run_knows(tmp_path: Path) -> None:
+    text = """
+        import os, torch
+        rank = int(os.environ.get("RANK", 0)) + int(torch.randn(1))
+        device = torch.device(f"cuda:{rank}")
+        print(device.index, device.type)
+        """
+    assert checked(tmp_path, text).checked

@@ -354,7 +354,7 @@ class Assignments(OpenPlaces):
                 self.domain.operate(ast.Store, receiver, index, value)
             case DictRef(kind=kind) if kind == MEMBERS:
                 self.lost("a member of a module set by its dictionary")
-            case DictRef() if type(self.heap.contents[receiver.key]) is Choice and is_key(index):
+            case DictRef() if is_key(index) and _may_be_either(self.heap.contents[receiver.key]):
                 held = self.heap.contents[receiver.key]
                 self.heap[receiver] = self._with_item(held, index, value)
             case DictRef():
@@ -450,6 +450,13 @@ class Assignments(OpenPlaces):
             gone = self.lost("items deleted at places that are not known")
             self.heap[owner] = Many(gone, self.emit.fresh("count"))
         return None
+
+
+def _may_be_either(content: Any) -> bool:
+    """Whether the data decide which of several dictionaries of known keys a content is."""
+    if type(content) is not Choice:
+        return False
+    return all(type(c) is dict or _may_be_either(c) for c in (content.yes, content.no))
 
 
 def _loaded(target: ast.expr) -> ast.expr:

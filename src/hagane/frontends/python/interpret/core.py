@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
-from hagane.frontends.python.interpret.running import Budget, Observer
+from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
@@ -369,6 +369,16 @@ class Core(Parts):
 
     # Paths.
 
+    def look_at_clock(self) -> None:
+        """Raise ``OutOfTime`` once the interpretation has taken all of its time."""
+        if self.budget is not None and self.budget.is_spent:
+            raise OutOfTime(
+                f"the analysis took more than {self.budget.seconds:g} s of computing and ended "
+                "here: loops inside loops, or branches of which each doubles the paths; check a "
+                "part of the program by itself, as in FILE.py:function",
+                self.here(),
+            )
+
     def fork(
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str = ""
     ) -> Value:
@@ -398,6 +408,7 @@ class Core(Parts):
         value = self.settle(value)
         if not isinstance(value, Choice):
             return function(value)
+        self.look_at_clock()
         yes, no = value.yes, value.no
         return self.fork(
             value.condition,

@@ -11,7 +11,6 @@ from typing import Any
 
 from hagane.frontends.python.interpret.assigning import Assignments
 from hagane.frontends.python.interpret.matching import as_branches
-from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -60,13 +59,8 @@ class Statements(Assignments):
         assert frame is not None
         self.collector.nodes[frame.key] = statement
         self.steps += 1
-        if self.budget is not None and self.steps % _STEPS == 0 and self.budget.is_spent:
-            raise OutOfTime(
-                f"the analysis took more than {self.budget.seconds:g} s of computing and ended "
-                "here: loops inside loops, or branches of which each doubles the paths; check a "
-                "part of the program by itself, as in FILE.py:function",
-                self.here(),
-            )
+        if self.steps % _STEPS == 0:
+            self.look_at_clock()
         try:
             self.domain.interpret(statement)
         except CheckError as error:
