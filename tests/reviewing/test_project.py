@@ -504,5 +504,5 @@ def test_lines_are_counted_as_python_counts_them(project: Path) -> None:
 
 def test_watching_takes_no_output_for_programs(project: Path) -> None:
     done = run("--watch", "--json")
-    assert done.code == 2
-    assert "--watch goes on and prints for people: expected no --json" in done.err
+    assert done.returncode == 2
+    assert "--watch goes on and prints for people: expected no --json" in done.stderr
