@@ -35,6 +35,7 @@ CLEAN = {
         def f(a, b=2, *rest, k=3, **more): pass
         class H:
             def go(self, n): pass
+            def __call__(self, engine): pass
         def fits(g, *a, **k):
             try:
                 inspect.signature(g).bind(*a, **k)
@@ -42,6 +43,7 @@ CLEAN = {
                 return 0
             return 1
         assert (fits(f, torch.ones(2)), fits(f), fits(H().go, 3), fits(H().go, 3, 4)) == (1, 0, 1, 0)
+        assert fits(H(), 1) == 1 and fits(H(), 1, 2) == 0
         bound = inspect.signature(f).bind(torch.ones(3), k=5, z=torch.ones(4))
         assert bound.args[0].shape == (3,) and bound.kwargs["z"].shape == (4,)
         bound.apply_defaults()

@@ -126,6 +126,7 @@ class RealObjects(Records):
         real_of = self.real_of
         if any(found is one for one in _OF_PARAMETERS):
             real_of = partial(like, real_of=self.real_of)
+            arguments = [self._called(value) for value in arguments]
         plain = [real_of(value) for value in arguments]
         named = {name: self.real_of(value) for name, value in keywords.items()}
         if any(item is MISSING for item in (*plain, *named.values())):
@@ -144,6 +145,13 @@ class RealObjects(Records):
             if isinstance(error, OSError) and not self.emit.builds:
                 return self.outside("what a file or the system says")
             raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
+
+    def _called(self, value: Value) -> Value:
+        """Return the method that a call of an object of the program runs; others as they are."""
+        if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+            return value
+        method = self.method_of(value, "__call__")
+        return value if method is MISSING else method
 
     def made_for_real(
         self, cls: type, arguments: Sequence[Value], keywords: Mapping[str, Value]
