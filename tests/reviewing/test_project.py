@@ -500,3 +500,9 @@ def test_a_notebook_without_annotations_is_followed_as_it_is_run(project: Path) 
 def test_lines_are_counted_as_python_counts_them(project: Path) -> None:
     (project / "src/shop/layers.py").write_text("# a form feed\n\x0c" + BAD)
     assert "  7 |     return x * np.ones(4, np.float32)\n" in run("src/shop/layers.py").stdout
+
+
+def test_watching_takes_no_output_for_programs(project: Path) -> None:
+    done = run("--watch", "--json")
+    assert done.returncode == 2
+    assert "--watch goes on and prints for people: expected no --json" in done.stderr

@@ -122,6 +122,11 @@ def command(
             "expected what to check: files, folders or packages, or paths in "
             f"[{TABLE}] of pyproject.toml"
         )
+    if watching and (as_json or sarif is not None or new_baseline is not None):
+        raise InvalidArgument(
+            "--watch goes on and prints for people: expected no --json, --sarif or "
+            "--write-baseline beside it"
+        )
     asked = _asked(inputs or [], make, sizes or [])
     found = targets_of(words, settings.exclude, force=force_exclude)
     if show_types or exploring:

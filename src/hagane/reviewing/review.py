@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hagane.checking import SCRIPT, Report, Request, check_imported, check_source
+from hagane.frontends.python.load.lacking import is_installed
 from hagane.frontends.python.report.findings import Problem
 from hagane.frontends.python.report.sources import read_source
 from hagane.reviewing.baseline import fingerprint, without_known
@@ -133,12 +135,28 @@ class Review:
         return report, len(report.types), False
 
 
+_STRANGER = re.compile(
+    r"'(\w+)(?:\.\w+)*' is not understood: .* no library|'(torchvision)\.(?:models|ops)\b"
+)
+
+
 def check(request: Request, *, no_import: bool) -> Report:
     """Check from source; import only where that leaves the object unknown."""
     report = check_source(request)
     if no_import or report.errors or (report.checked and not report.unknown):
         return report
+    if asks_for_libraries(report):
+        with_libraries = check_source(replace(request, libraries=True))
+        report = with_libraries if with_libraries.types else report
+        if report.errors or (report.checked and not report.unknown):
+            return report
     return check_imported(request, report) if request.target not in ("", SCRIPT) else report
+
+
+def asks_for_libraries(report: Report) -> bool:
+    """Whether packages that are installed, and that no table knows, left something unknown."""
+    found = (_STRANGER.match(note.message) for note in report.unknown)
+    return any(one and is_installed(one[1] or one[2]) for one in found)
 
 
 def _marks(problems: Iterable[Problem], root: Path) -> Iterator[str]:

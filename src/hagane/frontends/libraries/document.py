@@ -21,7 +21,7 @@ gives a notice and a value of unknown type, never a wrong one.
 """
 _NAMES = {"torch": "PyTorch", "einops": "einops", "numpy": "NumPy", "chainer": "Chainer",
           "tqdm": "tqdm", "torchvision": "torchvision", "PIL": "Pillow",
-          "sklearn": "scikit-learn", "tiktoken": "tiktoken", "tyro": "tyro",
+          "sklearn": "scikit-learn", "tiktoken": "tiktoken", "tyro": "tyro", "fire": "fire",
           "hagane": "hagane, beside Chainer's"}  # fmt: skip
 
 

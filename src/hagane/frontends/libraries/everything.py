@@ -9,7 +9,7 @@ from hagane.frontends.libraries.numpy import NUMPY
 from hagane.frontends.libraries.recording import TQDM
 from hagane.frontends.libraries.sklearn import SKLEARN
 from hagane.frontends.libraries.table import Table
-from hagane.frontends.libraries.tokens import TIKTOKEN, TYRO
+from hagane.frontends.libraries.tokens import FIRE, TIKTOKEN, TYRO
 from hagane.frontends.libraries.torch import TORCH
 from hagane.frontends.libraries.torchvision import PIL, TORCHVISION
 
@@ -24,5 +24,6 @@ TABLES: dict[str, Table] = {
     "sklearn": SKLEARN,
     "tiktoken": TIKTOKEN,
     "tyro": TYRO,
+    "fire": FIRE,
     "hagane": HAGANE,
 }

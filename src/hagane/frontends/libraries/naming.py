@@ -13,6 +13,7 @@ from hagane.frontends.python.values.values import (
     DType,
     Host,
     Library,
+    Outside,
     Tensor,
     Value,
 )
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _ROOTS = (
     "torch", "torchvision", "PIL", "tiktoken", "tyro", "numpy", "chainer", "chainermn", "cupy",
     "jaxtyping", "hagane", "beartype", "typeguard", "einops", "tqdm", "matplotlib", "tensorboard",
-    "tensorboardX", "wandb",
+    "tensorboardX", "wandb", "fire",
 )  # fmt: skip
 # Those that only draw, keep or send values; their results come from outside of the program.
 _OUTSIDE = (
@@ -198,7 +199,7 @@ class Names:
                 "type": value,
             }.get(name, MISSING)
         kind, _, index = value.name.partition(":")
-        return {"type": kind, "index": int(index) if index else None}.get(name, MISSING)
+        return {"type": kind, "index": _index_of(index)}.get(name, MISSING)
 
     def is_transparent(self, name: str) -> bool:
         """Whether a decorator changes no type."""
@@ -218,6 +219,13 @@ class Names:
     def is_outside(self, name: str) -> bool:
         """Whether what a call of a name gives comes from outside of the program."""
         return _is_within(name, _OUTSIDE)
+
+
+def _index_of(text: str) -> Value:
+    """Return the number of a device; a text that only the run knows may stand for it."""
+    if not text:
+        return None
+    return int(text) if text.isdigit() else Outside("the number of a device", told=True)
 
 
 def _is_within(name: str, modules: Sequence[str]) -> bool:

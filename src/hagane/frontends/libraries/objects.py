@@ -6,14 +6,16 @@ import enum
 import functools
 import sys
 import types
-from collections import Counter, OrderedDict, defaultdict
+import weakref
+from collections import Counter, OrderedDict, abc, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.naming import Names
+from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -62,6 +64,12 @@ _OF_STRANGERS = (
     "__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__",
     "__next__", "__setitem__",
 )  # fmt: skip
+# Classes of collections.abc that ask for methods alone.
+_OF_ABSTRACT: dict[Any, tuple[str, ...]] = {
+    abc.Iterable: ("__iter__",), abc.Iterator: ("__iter__", "__next__"), abc.Sized: ("__len__",),
+    abc.Container: ("__contains__",), abc.Reversible: ("__iter__", "__reversed__"),
+    abc.Collection: ("__len__", "__iter__", "__contains__"), abc.Callable: ("__call__",),
+}  # fmt: skip
 _NUMBERS = (int, float, Expr, Real, Truth)
 
 
@@ -72,7 +80,8 @@ class Objects(Names):
         """Return the effect of deriving from a class."""
         real = base.object if isinstance(base, Host) else None
         if isinstance(real, type) and issubclass(real, enum.Enum):
-            return {"enum"}
+            flags = issubclass(real, enum.Flag) and not issubclass(real, int)
+            return {"enum", "flag"} if flags else {"enum"}
         if isinstance(base, Host) and getattr(base.object, "__name__", "") == "NamedTuple":
             return {"dataclass", "named tuple"}
         return set()
@@ -203,6 +212,8 @@ class Objects(Names):
         """Return the result of ``isinstance``; None where nobody can tell."""
         if isinstance(value, Unknown) or isinstance(option, Unknown):
             return None
+        if isinstance(value, Member) and self.is_instance(core, value.instance, option):
+            return True
         if core.emit.builds and isinstance(value, Tensor) and value.kind == "numpy.ndarray":
             kind = value.dtype.numpy().type if self.is_scalar(value) else np.ndarray
             asked = _class_of_numpy(option)
@@ -220,6 +231,11 @@ class Objects(Names):
         if isinstance(option, Library):
             return self._is_library_instance(core, value, option.name)
         if isinstance(option, Host) and isinstance(option.object, type):
+            methods = _OF_ABSTRACT.get(option.object)
+            if methods is not None and isinstance(value, Instance):
+                has = [core.method_of(value, name) is not MISSING for name in methods]
+                if all(has):
+                    return True
             if isinstance(value, Instance) and isinstance(value.cls, Class):
                 return _derives(core, value.cls, option.object)
             return self._is_python_instance(value, option.object)
@@ -258,7 +274,7 @@ class Objects(Names):
     def class_of(self, value: Value) -> type | None:
         """Return the class of Python's that a value is of; None for objects of other classes."""
         if isinstance(value, Wrapped):
-            made = {"partial": functools.partial, "property": property,
+            made = {"partial": functools.partial, "property": property, "reference": weakref.ref,
                     "staticmethod": staticmethod, "classmethod": classmethod}  # fmt: skip
             return made.get(value.kind, types.FunctionType)
         if isinstance(value, DictRef):

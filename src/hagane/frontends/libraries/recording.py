@@ -70,6 +70,12 @@ for _name, _method in _silent(
 TQDM.layer(*_BARS)(Bar)
 
 
+@TQDM.function(*(f"{name}.write" for name in _BARS))
+def _write(t: Core, text: Value = "", **_: Value) -> Value:
+    """Return nothing."""
+    return None
+
+
 def _range(t: Core, *bounds: Value, **settings: Value) -> Value:
     return t.call_library("tqdm.tqdm", [t.call(Host(range), bounds, {})], settings)
 

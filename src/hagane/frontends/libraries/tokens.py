@@ -1,14 +1,15 @@
-"""Programs' arguments by tyro, and texts as tokens by tiktoken: known by name alone."""
+"""Programs' arguments by tyro and fire, and texts as tokens by tiktoken: known by name alone."""
 
 from __future__ import annotations
 
 from hagane.frontends.libraries.table import Table, View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Many, Value
+from hagane.frontends.python.values.values import Bound, Function, Many, Value
 
 TIKTOKEN = Table("tiktoken", "tiktoken.Tensor")
 TYRO = Table("tyro", "tyro.Tensor")
+FIRE = Table("fire", "fire.Tensor")
 
 _SIZES = {"gpt2": 50_257, "r50k_base": 50_257, "p50k_base": 50_281, "p50k_edit": 50_284,
           "cl100k_base": 100_277, "o200k_base": 200_019, "o200k_harmony": 201_088}  # fmt: skip
@@ -82,4 +83,28 @@ def cli(t: Core, f: Value, *, default: Value = None, config: Value = None, **_: 
         return t.outside("the arguments of the command line")
 
 
-__all__ = ["TIKTOKEN", "TYRO"]
+@FIRE.function("Fire")
+def fire(t: Core, component: Value = None, command: Value = None, **_: Value) -> Value:
+    """Return what a command gives: arguments have their defaults, of several each is followed."""
+    commands = component if isinstance(component, dict) else t.mapping(component)
+    if component is None or command is not None:
+        return t.lost("a command that fire chooses by its name")
+    for one in [component] if commands is None else commands.values():
+        if not isinstance(one, Function | Bound):
+            return t.lost("a command of fire that is no function")
+        t.call(one, _left_open(t, one), {})
+    return t.outside("what a command gives")
+
+
+def _left_open(t: Core, command: Function | Bound) -> list[Value]:
+    """Return values for the arguments that have no defaults."""
+    function = command.function if isinstance(command, Bound) else command
+    if not isinstance(function, Function):
+        return []
+    formal = function.node.args
+    names = [one.arg for one in (*formal.posonlyargs, *formal.args)]
+    names = names[isinstance(command, Bound) : len(names) - len(function.defaults)]
+    return [t.outside(f"the argument '{name}' of the command line") for name in names]
+
+
+__all__ = ["FIRE", "TIKTOKEN", "TYRO"]

@@ -66,6 +66,7 @@ class Request:
     sizes: Mapping[str, int] = field(default_factory=dict)
     seconds: float = SECONDS
     held: Mapping[str, str] = field(default_factory=dict)
+    libraries: bool = False
 
 
 def check_source(request: Request, tables: Tables) -> Report:
@@ -77,7 +78,7 @@ def interpret(request: Request, knowledge: Knowledge, tables: Tables) -> Interpr
     """Check a file from its source alone, and return the interpreter with all it found."""
     interpreter = Interpreter(request.file.parent, tables, partial(Shapes, knowledge))
     interpreter.budget = Budget(request.seconds)
-    interpreter.held = request.held
+    interpreter.held, interpreter.imports = request.held, request.libraries
     for file, text in request.held.items():
         interpreter.collector.sources[file] = lines_of(text)
     interpreter.collector.checked = str(request.file)

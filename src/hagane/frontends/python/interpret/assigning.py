@@ -354,14 +354,17 @@ class Assignments(OpenPlaces):
                 self.domain.operate(ast.Store, receiver, index, value)
             case DictRef(kind=kind) if kind == MEMBERS:
                 self.lost("a member of a module set by its dictionary")
-            case DictRef() if type(self.heap.contents[receiver.key]) is Choice and is_key(index):
+            case DictRef() if is_key(index) and _may_be_either(self.heap.contents[receiver.key]):
                 held = self.heap.contents[receiver.key]
                 self.heap[receiver] = self._with_item(held, index, value)
             case DictRef():
                 content = self.heap[receiver]
-                known = is_key(index) or isinstance(index, Instance) or self.is_by_identity(index)
-                if isinstance(content, dict) and known:
-                    content[index] = value
+                key: Value = MISSING
+                if isinstance(content, dict):
+                    key = self.key_in(content, index)
+                    key = index if key is MISSING and self.is_by_identity(index) else key
+                if key is not MISSING:
+                    self.heap[receiver][key] = value
                     self.heap.changed(receiver)
                 elif not self.set_open_key(receiver, content, index, value):
                     self.lost("an item set at a key that is not known")
@@ -429,10 +432,11 @@ class Assignments(OpenPlaces):
         if not isinstance(owner, DictRef | ListRef):
             return None
         content = self.heap[owner]
-        if isinstance(content, dict) and is_key(index):
-            if index not in content:
+        key = self.key_in(content, index) if isinstance(content, dict) else MISSING
+        if key is not MISSING:
+            if key not in content:
                 raise CheckError("key", f"KeyError: {index!r}")
-            del content[index]
+            del self.heap[owner][key]
             self.heap.changed(owner)
         elif isinstance(content, tuple) and is_plain(index):
             items = list(content)
@@ -446,6 +450,13 @@ class Assignments(OpenPlaces):
             gone = self.lost("items deleted at places that are not known")
             self.heap[owner] = Many(gone, self.emit.fresh("count"))
         return None
+
+
+def _may_be_either(content: Any) -> bool:
+    """Whether the data decide which of several dictionaries of known keys a content is."""
+    if type(content) is not Choice:
+        return False
+    return all(type(c) is dict or _may_be_either(c) for c in (content.yes, content.no))
 
 
 def _loaded(target: ast.expr) -> ast.expr:

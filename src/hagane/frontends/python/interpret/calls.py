@@ -34,6 +34,7 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_configuration,
     is_enumeration,
 )
 from hagane.graph.types import dtype_name
@@ -158,6 +159,8 @@ class Calls(LibraryCalls):
                     [*function.arguments, *arguments],
                     {**function.keywords, **keywords},
                 )
+            case Wrapped(kind="reference"):
+                return function.function
             case Wrapped(kind="managed"):
                 return Managed(function.function, tuple(arguments), dict(keywords))
             case Wrapped(kind="within", arguments=(manager,)):
@@ -308,7 +311,11 @@ class Calls(LibraryCalls):
         self, cls: Class, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         if is_enumeration(cls):
-            return self._enum_member(cls, arguments)
+            return self.member_by_value(cls, arguments)
+        if self.imports and is_configuration(cls.host):
+            made = self.made_for_real(cls.host, arguments, keywords)
+            if made is not MISSING:
+                return made
         made = Instance(self.heap.new({}), cls)
         order = self.resolution_order(cls)
         library = next((base for base in order if isinstance(base, Library)), None)
@@ -325,6 +332,9 @@ class Calls(LibraryCalls):
             if not isinstance(found, Instance):
                 return found
             made = found
+        raised = self.exception_base(cls) is not None
+        if raised:
+            self.heap[made]["args"] = tuple(arguments)
         init = self.find_in_class(cls, "__init__")
         if init is not MISSING:
             self.call(init, [made, *arguments], keywords)
@@ -338,22 +348,9 @@ class Calls(LibraryCalls):
             self.call(self.method_of(made, "__init__"), arguments, keywords)
         elif new is not MISSING:
             return made
-        elif arguments or keywords:
+        elif (arguments and not raised) or keywords:
             raise CheckError("call", f"{cls.name}() takes no arguments")
         return made
-
-    def _enum_member(self, cls: Class, arguments: Sequence[Value]) -> Value:
-        if len(arguments) != 1 or not isinstance(arguments[0], bool | int | float | str):
-            return self.lost(f"a member of {cls.name} by a value that is not known")
-        if cls.host is not None:
-            try:
-                return self.lift(cls.host(arguments[0]))
-            except ValueError as error:
-                raise CheckError("value", f"ValueError: {error}") from None
-        for member in self.heap[cls].values():
-            if isinstance(member, Instance) and self.heap[member].get("value") == arguments[0]:
-                return member
-        raise CheckError("value", f"ValueError: {arguments[0]!r} is not a valid {cls.name}")
 
     def _call_instance(
         self, value: Instance, arguments: Sequence[Value], keywords: Mapping[str, Value]

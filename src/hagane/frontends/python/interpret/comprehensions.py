@@ -73,9 +73,10 @@ class Comprehensions(Core):
                 return self.lost("a dictionary of a number of keys that is not known")
             key, item = items.element
             return DictRef(self.heap.new(Pairs(item, self.emit.fresh("different"), key=key)))
-        if not all(is_key(key) or isinstance(key, Tensor) for key, _ in items):
+        made = self.with_keys(items)
+        if made is None:
             return self.lost("a dictionary whose keys are not known")
-        return self.new_dict(dict(items))
+        return self.new_dict(made)
 
     def _comprehension(
         self, generators: Sequence[ast.comprehension], result: Callable[[], Value],

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.parts import Parts
-from hagane.frontends.python.interpret.running import Budget, Observer
+from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
@@ -35,6 +35,7 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
+    is_compared_by_value,
     is_key,
 )
 from hagane.symbolic import Dim, Expr, definitely_equal, symbol
@@ -128,6 +129,33 @@ class Core(Parts):
         if isinstance(item, Tensor):
             return self.is_by_identity(item) and item.kind == "torch.Tensor"
         return is_key(item)
+
+    def key_in(self, keys: Iterable[Value], key: Value) -> Value:
+        """Return the one of ``keys`` that a key equals, the key itself if it is another.
+
+        ``MISSING`` stands for one of which only the run knows whether it is one of them.
+        """
+        if is_key(key):
+            return key
+        if not is_compared_by_value(key):
+            return MISSING
+        for other in keys:
+            same = other is key or self.truth(self.compare(ast.Eq, key, other))
+            if same is True:
+                return other
+            if same is not False:
+                return MISSING
+        return key
+
+    def with_keys(self, pairs: Iterable[tuple[Value, Value]]) -> dict[Any, Value] | None:
+        """Return a dictionary of pairs, None where only the run knows its keys."""
+        made: dict[Any, Value] = {}
+        for key, value in pairs:
+            known = key if isinstance(key, Tensor) else self.key_in(made, key)
+            if known is MISSING:
+                return None
+            made[known] = value
+        return made
 
     def equals_itself_alone(self, item: Value) -> bool:
         """Whether a value is an object of the program that no method compares with others."""
@@ -365,6 +393,16 @@ class Core(Parts):
 
     # Paths.
 
+    def look_at_clock(self) -> None:
+        """Raise ``OutOfTime`` once the interpretation has taken all of its time."""
+        if self.budget is not None and self.budget.is_spent:
+            raise OutOfTime(
+                f"the analysis took more than {self.budget.seconds:g} s of computing and ended "
+                "here: loops inside loops, or branches of which each doubles the paths; check a "
+                "part of the program by itself, as in FILE.py:function",
+                self.here(),
+            )
+
     def fork(
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str = ""
     ) -> Value:
@@ -394,6 +432,7 @@ class Core(Parts):
         value = self.settle(value)
         if not isinstance(value, Choice):
             return function(value)
+        self.look_at_clock()
         yes, no = value.yes, value.no
         return self.fork(
             value.condition,

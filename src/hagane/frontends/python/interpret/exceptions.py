@@ -32,6 +32,7 @@ _CLASSES: dict[str, type[BaseException]] = {
 }  # fmt: skip
 # Errors that are no exceptions of the program: limits of the interpreter or its domain.
 _OWN = frozenset(("capture", "input", "target", "make", "source", "annotation", OPEN))
+_DEVICES = ("cuda", "cudnn", "mps", "xpu", "xla")
 _NAMED = re.compile(r"(\w+): ")
 
 _ATTEMPT = ast.Try(
@@ -46,7 +47,11 @@ class Raised(CheckError):
     Args:
         what: Its text in the program.
         value: The exception, or its class.
+
+    ``stated`` is True for that of a statement ``raise``.
     """
+
+    stated = False
 
     def __init__(self, what: str, value: Value):
         super().__init__("raises", f"raises {what}")
@@ -81,6 +86,9 @@ class Exceptions(Core):
         try:
             self.require(self.evaluate(node.test), self.collector.text(node.test))
         except CheckError as error:
+            if error.code == "assertion" and not self.emit.builds and _asks_for_device(node.test):
+                self.collector.assume(self.here(), f"{self.collector.text(node.test)} (asserted)")
+                return
             followed = error.code == "assertion" and not (self.handlers or self.emit.builds)
             frame = self.frame if followed and not self.dead else None
             if frame is not None and frame.function is not None:
@@ -104,6 +112,8 @@ class Exceptions(Core):
         what = "raise" if node.exc is None else self.collector.text(node.exc)
         if self.handlers or self.caught:
             error = self._exception(node, what)
+            if isinstance(error, Raised):
+                error.stated = True
             if self.catches(error):
                 raise error
             if self.dead:
@@ -142,20 +152,22 @@ class Exceptions(Core):
         if self.dead or error.code in _OWN:
             return False
         error.met = error.met or self.here()
-        found = next((h for h in reversed(self.handlers) if self._handler(h, error)), None)
+        found = next((h for h in reversed(self.handlers) if self.clause_for(h, error)), None)
         if found is None:
             return False
         path = self.knowledge.path
         if path.scope is found.entry.scope and len(path.decisions) == len(found.entry.decisions):
             return True
         if found is not self.handlers[-1]:
+            if isinstance(error, Raised) and error.stated and not self.emit.builds:
+                return False  # taken for not raised, as without a handler
             self.lost("an exception that the data decide, and that passes a 'try'")
             return False
         found.exits.append(Exit("raise", error, self.heap.snapshot(), path))
         self.dead = True
         return False
 
-    def _handler(self, found: Handling, error: CheckError) -> ast.ExceptHandler | None:
+    def clause_for(self, found: Handling, error: CheckError) -> ast.ExceptHandler | None:
         """Return the clause of a ``try`` that takes an error."""
         frame, self.frame = self.frame, found.frame
         try:
@@ -198,7 +210,7 @@ class Exceptions(Core):
         try:
             found = run()
         except CheckError as error:
-            if self.dead or self._handler(tried, error) is None or error.code in _OWN:
+            if self.dead or self.clause_for(tried, error) is None or error.code in _OWN:
                 raise
             self.frame = frame
             del self.loops[tried.turns :]
@@ -218,7 +230,7 @@ class Exceptions(Core):
             self.handlers.pop()
             self.frame = frame
             del self.loops[handling.turns :]
-            if self.dead or raised.code in _OWN or self._handler(handling, raised) is None:
+            if self.dead or raised.code in _OWN or self.clause_for(handling, raised) is None:
                 self._finally(node.finalbody)
                 raise
             error = raised
@@ -230,7 +242,7 @@ class Exceptions(Core):
     def _go_on(self, node: ast.Try, handling: Handling, error: CheckError | None) -> None:
         """Run the continuation of a ``try`` body: its ``else``, or a handler on each path."""
         if error is not None:
-            handler = self._handler(handling, error)
+            handler = self.clause_for(handling, error)
             assert handler is not None
             self._handle(handler, error)
         elif not self.dead:
@@ -245,7 +257,7 @@ class Exceptions(Core):
         for taken in handling.exits:
             self.merge([taken], handling.entry)
             assert isinstance(taken.value, CheckError)
-            handler = self._handler(handling, taken.value)
+            handler = self.clause_for(handling, taken.value)
             assert handler is not None
             self._handle(handler, taken.value)
             if not self.dead:
@@ -270,6 +282,11 @@ class Exceptions(Core):
         dead, self.dead = self.dead, False
         self.execute(body)
         self.dead = self.dead or dead
+
+
+def _asks_for_device(test: ast.expr) -> bool:
+    """Whether a test asks what the machine has, which is not that of the check."""
+    return any(isinstance(n, ast.Attribute) and n.attr in _DEVICES for n in ast.walk(test))
 
 
 def _class_of(error: CheckError) -> type[BaseException]:

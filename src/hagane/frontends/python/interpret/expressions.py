@@ -24,7 +24,6 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
-    is_key,
     is_plain,
 )
 
@@ -242,9 +241,10 @@ class Expressions(Core):
                 result.update(content)
                 continue
             key = self.evaluate(key_node)
-            if not is_key(key):
+            known = self.key_in(result, key)
+            if known is MISSING:
                 return self.lost("a dictionary whose keys are not known")
-            result[key] = value
+            result[known] = value
         return self.new_dict(result)
 
     def _items(self, nodes: Sequence[ast.expr]) -> list[Value] | Many:

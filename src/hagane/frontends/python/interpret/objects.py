@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.objects_of_exceptions import ObjectsOfExceptions
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -48,10 +48,11 @@ _OF_TUPLES = {
     "__mul__": operator.mul, "__contains__": operator.contains, "__eq__": operator.eq,
     "__ne__": operator.ne, "__lt__": operator.lt, "__hash__": hash,
 }  # fmt: skip
+_OF_FLAGS = ("__or__", "__and__", "__xor__", "__invert__", "__contains__", "__bool__")
 _OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace", "__len__", "count", "index")
 
 
-class Objects(Core):
+class Objects(ObjectsOfExceptions):
     """Attributes of objects and classes of the program."""
 
     tables: Tables
@@ -105,6 +106,8 @@ class Objects(Core):
             return self.bind(found, value, value.cls)
         if name == "__class__":
             return value.cls
+        if name == "__module__":
+            return getattr(value.cls.host, name, value.cls.module.name)
         if name == "__dict__":
             return self._namespace(value)
         if name == "__dataclass_fields__":
@@ -210,7 +213,20 @@ class Objects(Core):
         self._contents[value.key] = made
         return made
 
+    def attribute_of_enumeration(self, cls: Class, name: str) -> Value:
+        """Return an attribute that every enumeration has, ``MISSING`` for others."""
+        raise NotImplementedError
+
+    def flag_method(self, value: Instance, name: str, arguments: Sequence[Value]) -> Value:
+        """Return an operator on flags, ``MISSING`` where there is none."""
+        raise NotImplementedError
+
     def _from_python(self, value: Instance, name: str) -> Value:
+        if name in _OF_FLAGS and "flag" in value.cls_flags:
+            return LibraryMethod(value, f"object.{name}")
+        raised = self.exception_base(value.cls) if isinstance(value.cls, Class) else None
+        if raised is not None:
+            return self.of_exception(value, raised, name)
         content = self.inherited(value)
         if content is None:
             return MISSING
@@ -336,6 +352,8 @@ class Objects(Core):
             return cls.name
         if name == "__module__":
             return cls.module.name
+        if name == "__bases__":
+            return cls.bases or (Host(object),)
         if name == "__mro__":
             return tuple(self.resolution_order(cls))
         if name == "__dict__":
@@ -349,6 +367,9 @@ class Objects(Core):
             if self.tables.is_class_method(library, name):
                 return Wrapped("partial", found, (cls,))
             return found
+        found = self.attribute_of_enumeration(cls, name)
+        if found is not MISSING:
+            return found
         if cls.host is not None and hasattr(cls.host, name):
             return self.lift(getattr(cls.host, name))
         if name == "__match_args__":
@@ -357,7 +378,7 @@ class Objects(Core):
         for base in self.resolution_order(cls):
             if isinstance(base, Host) and hasattr(base.object, name):
                 return self.lift(getattr(base.object, name))
-        return MISSING
+        return Host(object.__new__) if name == "__new__" else MISSING
 
     def super_attribute(self, start: Class, receiver: Value, name: str) -> Value:
         """Return the value of ``super().name``."""
@@ -383,7 +404,12 @@ class Objects(Core):
     ) -> Value:
         """Call a method that every object has."""
         del keywords
+        if name in _OF_FLAGS and isinstance(receiver, Instance):
+            return self.flag_method(receiver, name, arguments)
         match name, arguments:
+            case "__init__", _:
+                self.initialise_exception(receiver, arguments)
+                return None
             case "__setattr__", (str() as attribute, content) if isinstance(receiver, Instance):
                 self.heap[receiver][attribute] = content
                 self.heap.changed(receiver)

@@ -324,6 +324,42 @@ class Parts:
         """Return the items of a dictionary with known keys, or of an object like one."""
         raise NotImplementedError
 
+    imports = False  # whether installed packages that no table knows are imported
+
+    def made_for_real(
+        self, cls: type, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Return a real object of a class of settings, ``MISSING`` where a part is not known."""
+        raise NotImplementedError
+
+    def import_module(self, name: str) -> Value:
+        """Return the result of ``import name``."""
+        raise NotImplementedError
+
+    def exception_base(self, cls: Class) -> type | None:
+        """Return the exception of Python's own that a class derives from, None without one."""
+        raise NotImplementedError
+
+    def make_members(self, cls: Class) -> None:
+        """Make members of the values in the body of an enumeration."""
+        raise NotImplementedError
+
+    def member_by_value(self, cls: Class, arguments: Sequence[Value]) -> Value:
+        """Return the member of an enumeration that has a value."""
+        raise NotImplementedError
+
+    def items_of_class(self, cls: Class) -> list[Value]:
+        """Return the members of an enumeration, each once; of flags, those of one bit."""
+        raise NotImplementedError
+
+    def new_enumeration(self, base: type, name: Value, members: Value) -> Value:
+        """Return what ``Enum("Name", members)`` gives."""
+        raise NotImplementedError
+
+    def new_plain(self, kind: type, cls: Class, arguments: Sequence[Value]) -> Value:
+        """Return what ``int.__new__(cls, 3)`` gives in the ``__new__`` of an enumeration."""
+        raise NotImplementedError
+
     def as_tuple(self, value: Value, own: str) -> Value:
         """Return an object that is a tuple as one, where its class has no method of its own."""
         raise NotImplementedError
@@ -338,6 +374,10 @@ class Parts:
 
     def attempt(self, run: Callable[[], Value]) -> Value:
         """Return the result of a call, ``MISSING`` where it raises an AttributeError."""
+        raise NotImplementedError
+
+    def clause_for(self, found: Any, error: Any) -> ast.ExceptHandler | None:
+        """Return the clause of a ``try`` that takes an error."""
         raise NotImplementedError
 
     def catches(self, error: Any) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import DynamicClassAttribute
 from typing import Any
 
 from hagane.frontends.python.interpret.assigning import Assignments
 from hagane.frontends.python.interpret.matching import as_branches
-from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -58,13 +59,8 @@ class Statements(Assignments):
         assert frame is not None
         self.collector.nodes[frame.key] = statement
         self.steps += 1
-        if self.budget is not None and self.steps % _STEPS == 0 and self.budget.is_spent:
-            raise OutOfTime(
-                f"the analysis took more than {self.budget.seconds:g} s of computing and ended "
-                "here: loops inside loops, or branches of which each doubles the paths; check a "
-                "part of the program by itself, as in FILE.py:function",
-                self.here(),
-            )
+        if self.steps % _STEPS == 0:
+            self.look_at_clock()
         try:
             self.domain.interpret(statement)
         except CheckError as error:
@@ -143,6 +139,11 @@ class Statements(Assignments):
             classmethod,
         ):
             return Wrapped(decorator.object.__name__, value)
+        if isinstance(decorator, Host) and decorator.object in (
+            DynamicClassAttribute,
+            enum.property,
+        ):
+            return Wrapped("property", value)
         result = self.call(decorator, [value], {})
         return value if isinstance(result, Unknown) else result
 
@@ -168,7 +169,7 @@ class Statements(Assignments):
         if "__eq__" in content:
             cls.flags.add("by value")
         if "enum" in cls.flags:
-            self._make_members(cls)
+            self.make_members(cls)
         self._tell_of_class(
             cls,
             {k.arg: self.evaluate(k.value) for k in node.keywords if k.arg not in _OWN_KEYWORDS},
@@ -229,9 +230,3 @@ class Statements(Assignments):
                 value.kind, self._owned(value.function, cls), value.arguments, value.keywords
             )
         return value
-
-    def _make_members(self, cls: Class) -> None:
-        content = self.heap[cls]
-        for name, value in list(content.items()):
-            if not name.startswith("_") and not isinstance(value, Function | Wrapped):
-                content[name] = Instance(self.heap.new({"name": name, "value": value}), cls)

@@ -93,6 +93,8 @@ class Lift(Core):
         special = self.tables.lift_object(self, found)
         if special is not MISSING:
             return special
+        if hasattr(type(found), "n_sequence_fields"):  # what os.stat gives: more than a tuple
+            return Host(found)
         if isinstance(found, dict | list | tuple) and type(found) not in (dict, list, tuple):
             cls = self.lift(type(found))
             if isinstance(cls, Class) and "named tuple" in cls.flags:

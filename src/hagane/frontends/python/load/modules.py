@@ -15,8 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.reading.attributes import READ_INSTALLED
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.lacking import gives_up, imported, is_installed
 from hagane.frontends.python.load.lazily import (
     alone,
     imported_name,
@@ -29,6 +31,7 @@ from hagane.frontends.python.load.lazily import (
 from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
+from hagane.frontends.python.standard.outside import SILENT
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -60,6 +63,7 @@ _FILLING = frozenset(
 )
 
 
+_OF_NOTEBOOKS = ("display", "get_ipython")  # names that IPython defines
 _CONSTANTS = (bool, type(None), type(Ellipsis))
 
 
@@ -227,6 +231,8 @@ class Modules(Core):
             return found
         self.observer.global_name(module, name)  # one of the module would come first
         built_in = getattr(builtins, name, MISSING)
+        if built_in is MISSING and name in _OF_NOTEBOOKS and Path(module.file).suffix == NOTEBOOK:
+            return Host(SILENT)
         if built_in is MISSING:
             raise CheckError("name", f"NameError: the name '{name}' is not defined")
         return built_in if isinstance(built_in, _CONSTANTS) else Host(built_in)
@@ -317,6 +323,8 @@ class Modules(Core):
     def import_module(self, name: str) -> Value:
         """Return the result of ``import name``; only the standard library's code runs."""
         top = name.partition(".")[0]
+        if self.imports and name.startswith(READ_INSTALLED) and (real := imported(name)):
+            return self.lift(real)
         if self.tables.knows(name):
             return Library(name)
         if top in _STANDARD or (top in STANDARD and importlib.util.find_spec(top)):
@@ -329,7 +337,26 @@ class Modules(Core):
             found = source_at(folder.joinpath(*name.split(".")))
             if found is not None:
                 return self.load_source(found, name)
+        real = imported(name) if self.imports and not self.tables.describes(top) else None
+        if real is not None:
+            return self.lift(real)
+        self._may_lack(top)
         return Library(name)
+
+    def _may_lack(self, top: str) -> None:
+        """Raise Python's error for a package that is not installed, where the program copes."""
+        if self.emit.builds or self.tables.describes(top):
+            return
+        error = CheckError("import", f"ModuleNotFoundError: No module named '{top}'")
+        around = next((h for h in reversed(self.handlers) if h.frame is self.frame), None)
+        clause = None if around is None else self.clause_for(around, error)
+        if clause is None or any(map(gives_up, clause.body)) or is_installed(top):
+            return
+        if self.catches(error):
+            self.collector.notice(
+                self.here(), f"'{top}' is not installed: the path without it is checked"
+            )
+            raise error
 
     def _running(self, name: str) -> Value | None:
         """Return a module that is imported already, where the code that imports it is too."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from functools import cache
 from pathlib import Path
 
 # Names at the root of a project; its modules lie there, or in its folder ``src``.
@@ -45,5 +47,23 @@ def _of_project(folder: Path) -> tuple[Path, ...]:
         if any((place / mark).exists() for mark in _MARKS):
             # Findings are told by relative paths where the file was named by one.
             named = place if folder.is_absolute() else Path(os.path.relpath(place))
-            return named, named / "src"
+            return (named, *(named / inner for inner in _package_folders(place)))
     return ()
+
+
+@cache
+def _package_folders(project: Path) -> tuple[str, ...]:
+    """Return the folders of a project in which packages lie, by its settings and by custom."""
+    try:
+        settings = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+        tools = settings["tool"]["setuptools"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ("src",)
+    try:
+        named = [
+            *tools.get("package-dir", {}).values(),
+            *tools.get("packages", {}).get("find", {}).get("where", ()),
+        ]
+    except (AttributeError, TypeError):
+        named = []
+    return tuple(dict.fromkeys(["src", *(name for name in named if isinstance(name, str))]))

@@ -11,18 +11,20 @@ import operator
 import random
 import sys
 import types
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.standard import records, standard
+from hagane.frontends.python.standard import records, signatures, standard
 from hagane.frontends.python.standard.arguments import Arguments
 from hagane.frontends.python.standard.iterables import Iterables
 from hagane.frontends.python.standard.outside import World
 from hagane.frontends.python.standard.real import RealObjects
 from hagane.frontends.python.values.in_python import in_python
+from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -65,6 +67,9 @@ _OPERATORS: dict[Any, type[ast.operator | ast.cmpop | ast.Subscript]] = {
     operator.eq: ast.Eq, operator.ne: ast.NotEq, operator.lt: ast.Lt, operator.le: ast.LtE,
     operator.gt: ast.Gt, operator.ge: ast.GtE,
 }  # fmt: skip
+
+
+_PLAIN = (object, int, float, str, bytes)  # classes whose __new__ enumerations call
 
 
 # Iterators with an item for each of their sources' items: 1 in the same order, -1 from behind.
@@ -130,7 +135,15 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return Host(found())  # a generator of its own
         if "random" in (module, _module_of_method(found)):
             return self.call_chance(found.__name__, arguments)
-        if found is sys.exit:
+        new = getattr(found, "__name__", "") == "__new__" and owner in _PLAIN
+        if new and isinstance(owner, type) and arguments and isinstance(arguments[0], Class):
+            return self.new_plain(owner, arguments[0], arguments[1:])
+        if found in (weakref.ref, weakref.proxy, weakref.WeakMethod) and arguments:
+            held = arguments[0]  # no object of a program goes while it is checked
+            return held if found is weakref.proxy else Wrapped("reference", held)
+        if isinstance(found, enum.EnumMeta) and not found.__members__ and len(arguments) == 2:
+            return self.new_enumeration(found, *arguments)
+        if found is sys.exit or type(found).__name__ == "Quitter":
             self.dead = True
             return None
         if isinstance(found, Hashable) and found in _FROM_KEYS:
@@ -261,6 +274,9 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         return found if isinstance(found, bool) else self.as_truth(found)
 
     def _call_str(self, value: Value = "") -> Value:
+        if isinstance(value, Member):
+            method = self.method_of(value.instance, "__str__")
+            return str(value) if method is MISSING else self.call(method, [], {})
         if is_plain(value):
             return str(value)
         if isinstance(value, Device):
@@ -278,6 +294,21 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         return self.outside("a text that depends on sizes")
 
     _call_repr = _call_str
+
+    def _call_ord(self, character: Value) -> Value:
+        return apply_plain(ord, character) if is_plain(character) else self.emit.fresh("code")
+
+    def _call_chr(self, code: Value) -> Value:
+        return apply_plain(chr, code) if is_plain(code) else self.outside("a character")
+
+    def _call_hash(self, value: Value) -> Value:
+        if isinstance(value, int):
+            return hash(value)
+        if isinstance(value, Instance):
+            method = self.method_of(value, "__hash__")
+            if method is not MISSING:
+                return self.call(method, [], {})
+        return self.emit.fresh("hash")
 
     def _call_abs(self, value: Value) -> Value:
         if is_size(value):
@@ -342,8 +373,8 @@ class Builtins(Iterables, RealObjects, World, Arguments):
             return value
         if isinstance(value, Choice):
             return self.either(value, self._call_type)
-        if isinstance(value, Instance):
-            return value.cls
+        if isinstance(value, Instance | Member):
+            return (value.instance if isinstance(value, Member) else value).cls
         if isinstance(value, Tensor):
             scalar = self.emit.builds and self.tables.is_scalar(value)
             return DType(value.dtype) if scalar else Library(value.kind)
@@ -450,7 +481,7 @@ _MODULES = frozenset(
     ("builtins", "math", "functools", "_functools", "_operator", "_collections", "itertools",
      "collections", "copy", "dataclasses", "typing", "abc", "contextlib", "operator",
      "collections.abc", "argparse", "inspect", "logging", standard.__name__,
-     records.__name__, "typing_extensions", identity.__module__)
+     records.__name__, signatures.__name__, "typing_extensions", identity.__module__)
 )  # fmt: skip
 
 

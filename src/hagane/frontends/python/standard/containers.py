@@ -24,11 +24,9 @@ from hagane.frontends.python.values.values import (
     Real,
     SetRef,
     Stream,
-    Tensor,
     Truth,
     Unknown,
     Value,
-    is_key,
     is_plain,
     is_size,
 )
@@ -340,9 +338,11 @@ class Containers(Sets, Ordering):
     def from_keys(self, keys: Value, value: Value = None, *, kind: str = "dict") -> Value:
         """Return a dictionary that has one value under all keys."""
         found = self.sequence(keys)
-        if not isinstance(found, list | tuple) or not all(is_key(key) for key in found):
+        pairs = None if isinstance(found, Many) else [(key, value) for key in found]
+        made = None if pairs is None else self.with_keys(pairs)
+        if made is None:
             return self.lost(f"'{kind}.fromkeys' of keys that only the run knows")
-        return self.new_dict(dict.fromkeys(found, value), kind)
+        return self.new_dict(made, kind)
 
     def _dict_method(
         self,
@@ -361,8 +361,11 @@ class Containers(Sets, Ordering):
                 self.heap[receiver] = {}
                 return None
             return self._many_dict_method(content, name, arguments)
-        if name in _KEYED and not (is_key(arguments[0]) or self.is_by_identity(arguments[0])):
-            return self._at_open_key(receiver, content, name, arguments)
+        if name in _KEYED and not self.is_by_identity(arguments[0]):
+            key = self.key_in(content, arguments[0])
+            if key is MISSING:
+                return self._at_open_key(receiver, content, name, arguments)
+            arguments, content = [key, *arguments[1:]], self.heap[receiver]
         match name:
             case "keys" | "__iter__":
                 return self.new_set(list(content))
@@ -470,9 +473,8 @@ class Containers(Sets, Ordering):
         wrong = next((len(pair) for pair in known if len(pair) != 2), None)
         if wrong is not None:
             raise CheckError("value", f"ValueError: a dictionary takes pairs, got {wrong} items")
-        if not all(is_key(pair[0]) or isinstance(pair[0], Tensor) for pair in known):
-            return self.lost("a dictionary whose keys are not known")
-        return {pair[0]: pair[1] for pair in known}
+        made = self.with_keys((pair[0], pair[1]) for pair in known)
+        return self.lost("a dictionary whose keys are not known") if made is None else made
 
 
 _KEYED = ("get", "setdefault", "pop", "__getitem__", "__contains__", "__setitem__", "__delitem__",

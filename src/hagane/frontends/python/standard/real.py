@@ -17,7 +17,7 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.exceptions import Raised
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.standard.records import Records
-from hagane.frontends.python.standard.signatures import like
+from hagane.frontends.python.standard.signatures import Given, UnknownValue, fill_defaults, like
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -49,6 +49,7 @@ _IMPURE = frozenset(
     ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
 )
 _OF_PARAMETERS = (inspect.signature, inspect.getfullargspec)
+_BINDING = (inspect.Signature.bind, inspect.Signature.bind_partial)
 _ASKING = (os.getenv, dataclasses.is_dataclass, sys.intern, os.fspath)
 # Questions to the disk, whose answer a check leaves open.
 _OF_FILES = (os.path.exists, os.path.isfile, os.path.isdir, os.path.islink, os.path.lexists)
@@ -116,11 +117,16 @@ class RealObjects(Records):
         """Return the result of a real function, ``MISSING`` where it may not be asked."""
         if found is dataclasses.fields:
             return self._fields(arguments[0])
+        if found in _BINDING and isinstance(
+            signature := self.real_of(arguments[0]), inspect.Signature
+        ):
+            return self._bound(found, signature, arguments[1:], keywords)
         if not _only_tells(found) or (found in _OF_FILES and not self.emit.builds):
             return MISSING
         real_of = self.real_of
         if any(found is one for one in _OF_PARAMETERS):
             real_of = partial(like, real_of=self.real_of)
+            arguments = [self._called(value) for value in arguments]
         plain = [real_of(value) for value in arguments]
         named = {name: self.real_of(value) for name, value in keywords.items()}
         if any(item is MISSING for item in (*plain, *named.values())):
@@ -139,6 +145,68 @@ class RealObjects(Records):
             if isinstance(error, OSError) and not self.emit.builds:
                 return self.outside("what a file or the system says")
             raise Raised(f"{type(error).__name__}: {error}", Host(error)) from None
+
+    def _called(self, value: Value) -> Value:
+        """Return the method that a call of an object of the program runs; others as they are."""
+        if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+            return value
+        method = self.method_of(value, "__call__")
+        return value if method is MISSING else method
+
+    def made_for_real(
+        self, cls: type, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Return a real object of a class of settings, ``MISSING`` where a part is not known."""
+        plain = [self.real_of(value) for value in arguments]
+        named = {name: self.real_of(value) for name, value in keywords.items()}
+        if any(item is MISSING for item in (*plain, *named.values())):
+            return MISSING
+        return self.lift(apply_plain(lambda: cls(*plain, **named)))
+
+    def _bound(
+        self,
+        bind: Any,
+        signature: inspect.Signature,
+        arguments: Sequence[Value],
+        keywords: Mapping[str, Value],
+    ) -> Value:
+        """Return the arguments of a call that a signature binds to its parameters."""
+        named = {name: Given(value) for name, value in keywords.items()}
+        bound = apply_plain(lambda: bind(signature, *map(Given, arguments), **named))
+        found: dict[str, Value] = {}
+        for name, given in bound.arguments.items():
+            if isinstance(given, dict):
+                found[name] = self.new_dict({k: one.value for k, one in given.items()})
+            else:
+                rest = isinstance(given, tuple)
+                found[name] = tuple(one.value for one in given) if rest else given.value
+        held = self.new_dict(found)
+        fill = Wrapped("partial", Host(fill_defaults), (held, Host(signature)))
+        parts = {
+            "arguments": held,
+            "args": tuple(one.value for one in bound.args),
+            "kwargs": self.new_dict({k: one.value for k, one in bound.kwargs.items()}),
+            "signature": Host(signature),
+            "apply_defaults": fill,
+        }
+        return self.call(Host(types.SimpleNamespace), [], parts)
+
+    def _call_fill_defaults(self, held: Value, signature: Value) -> Value:
+        content = self.heap[held]
+        assert isinstance(signature, Host)
+        for name, parameter in signature.object.parameters.items():
+            empty: dict[Any, Value] = {
+                parameter.VAR_POSITIONAL: (),
+                parameter.VAR_KEYWORD: self.new_dict(),
+            }
+            default = empty.get(parameter.kind, parameter.default)
+            if name in content or default is parameter.empty:
+                continue
+            if isinstance(default, UnknownValue):
+                content[name] = self.lost(f"the default of '{name}'")
+            else:
+                content[name] = default if parameter.kind in empty else self.lift(default)
+        return None
 
     def _new(self, found: Any) -> Value:
         """Return the stand-in of an object that nothing else holds, so that it may be changed."""

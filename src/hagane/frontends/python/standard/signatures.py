@@ -7,6 +7,7 @@ import functools
 import types
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 from hagane.frontends.python.values.values import MISSING, Bound, Function, Value, Wrapped
@@ -16,6 +17,18 @@ Real = Callable[[Value], Any]  # the real object of a value, MISSING where there
 
 class UnknownValue:
     """The default of a parameter, or an argument, that has no real object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An argument of a call, while a signature binds it."""
+
+    value: Value
+
+
+def fill_defaults(arguments: Any, signature: Any) -> None:
+    """Add the defaults of arguments that a call leaves out, as ``apply_defaults`` does."""
+    raise NotImplementedError(arguments, signature)
 
 
 def like(value: Value, real_of: Real) -> Any:
@@ -33,6 +46,8 @@ def like(value: Value, real_of: Real) -> Any:
         given = [UnknownValue() for _ in value.arguments]
         named = {name: _real(found, real_of) for name, found in value.keywords.items()}
         return MISSING if inner is MISSING else functools.partial(inner, *given, **named)
+    if isinstance(value, Wrapped) and value.kind in ("within", "staticmethod"):
+        return like(value.function, real_of)
     if not isinstance(value, Function):
         return real_of(value)
     if value.host is not None:
@@ -60,4 +75,4 @@ def _real(value: Value, real_of: Real) -> Any:
     return UnknownValue() if real is MISSING else real
 
 
-__all__ = ["like"]
+__all__ = ["Given", "UnknownValue", "fill_defaults", "like"]

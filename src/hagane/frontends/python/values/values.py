@@ -496,6 +496,11 @@ def is_enumeration(cls: Class) -> bool:
     return "enum" in cls.flags or isinstance(cls.host, enum.EnumMeta)
 
 
+def is_configuration(cls: Any) -> bool:
+    """Whether a real class of an installed package holds settings alone, by its name."""
+    return isinstance(cls, type) and cls.__name__.endswith("Config")
+
+
 def names_of_tuple(value: Value) -> list[str] | None:
     """Return the names of a named tuple's items in order; None for other values."""
     if isinstance(value, Instance) and isinstance(value.cls, Class):

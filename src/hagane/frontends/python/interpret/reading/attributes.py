@@ -10,6 +10,7 @@ from types import FunctionType
 
 from hagane.frontends.python.interpret.reading.items import Items
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -40,6 +41,8 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Expr
 
+# Modules of packages that tables know, which are read where packages are imported.
+READ_INSTALLED = ("torchvision.models", "torchvision.ops")
 # Methods that lists have not.
 _MAPPINGS: dict[str, type] = {
     "Counter": Counter, "OrderedDict": OrderedDict, "defaultdict": defaultdict,
@@ -92,10 +95,15 @@ class Access(Items):
                 return self.tables.tensor_attribute(self, value, name)
             case Instance():
                 return self.instance_attribute(value, name)
+            case Member():
+                found = self.instance_attribute(value.instance, name)
+                return self._builtin_attribute(value, name) if found is MISSING else found
             case Class():
                 return self.class_attribute(value, name)
             case Super(start=start, receiver=receiver):
                 return self.super_attribute(start, receiver, name)
+            case Library(name=of) if self.imports and f"{of}.{name}" in READ_INSTALLED:
+                return self.import_module(f"{of}.{name}")
             case Library():
                 return self.tables.member(self, value, name)
             case ModuleRef():

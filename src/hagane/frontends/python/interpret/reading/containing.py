@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Sequence
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.objects import Objects
+from hagane.frontends.python.interpret.reading.enumerations import Enumerations
 from hagane.frontends.python.values.values import (
     MISSING,
+    Class,
     DictRef,
     Host,
     Instance,
@@ -21,14 +23,14 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_key,
+    is_enumeration,
     is_plain,
 )
 from hagane.symbolic.logic import both, either
 from hagane.symbolic.term import FALSE, TRUE, Term
 
 
-class Containing(Objects):
+class Containing(Enumerations):
     """Tells whether a container has an item."""
 
     def _among(self, item: Value, tensor: Tensor) -> Value:
@@ -46,19 +48,25 @@ class Containing(Objects):
             content = self.heap[container]
         elif isinstance(container, Stream | Range):
             return self._gives(container, item)
+        elif isinstance(container, Class) and is_enumeration(container):
+            content = tuple(self.items_of_class(container))
         elif isinstance(container, Instance):
             method = self.method_of(container, "__contains__")
             if method is not MISSING:
                 return self.call(method, [item], {})
             content = self.sequence_or_keys(container)
         elif isinstance(container, Host) and is_plain(item):
+            if isinstance(container.object, os._Environ) and item not in container.object:
+                return Truth(self.unknown_truth())  # where the program runs, it may be
             return apply_plain(lambda: item in container.object)
         else:
             content = tuple(container) if isinstance(container, frozenset) else container
         if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):
             return Truth(self.unknown_truth())
-        if isinstance(content, dict) and (is_key(item) or self.is_by_identity(item)):
-            return item in content
+        if isinstance(content, dict):
+            key = item if self.is_by_identity(item) else self.key_in(content, item)
+            if key is not MISSING:
+                return key in content
         if isinstance(container, SetRef) and self.is_by_identity(item):
             return any(c is item for c in content)
         if self.equals_itself_alone(item):

@@ -29,7 +29,6 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     is_enumeration,
-    is_key,
     is_plain,
     is_size,
     names_of_tuple,
@@ -96,7 +95,7 @@ class Items(Iteration):
             known = self.tables.arguments(name) is not None
             return self.call_library(name, [index]) if known else value  # else an annotation
         if isinstance(value, Class) and is_enumeration(value):
-            return self._named_member(value, index)
+            return self.named_member(value, index)
         if isinstance(value, Class) or (
             isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
         ):
@@ -124,7 +123,7 @@ class Items(Iteration):
             assert isinstance(index, Tensor)
             if index not in content and not value.kind.startswith("defaultdict"):
                 return self._at_no_key(content, index)
-        elif not isinstance(content, dict) or not is_key(index):
+        elif not isinstance(content, dict) or (key := self.key_in(content, index)) is MISSING:
             if isinstance(content, dict) and value.kind.startswith("defaultdict"):
                 made = self.call(self.heap[int(value.kind.partition(":")[2])], [], {})
                 if not isinstance(index, Unknown) and self.set_open_key(
@@ -132,6 +131,8 @@ class Items(Iteration):
                 ):
                     return self.heap[value].element
             return self.lost("an item of a dictionary at a key that is not known")
+        else:
+            index = key
         if index in content:
             return content[index]
         if value.kind.startswith("defaultdict"):
@@ -187,19 +188,6 @@ class Items(Iteration):
         if all(isinstance(item, Tensor | float | Real) for item in items):
             return self.as_many(tuple(items))[0]
         return MISSING
-
-    def _named_member(self, cls: Class, name: Value) -> Value:
-        """Return the member of an enumeration that has a name."""
-        if not isinstance(name, str):
-            return self.lost(f"a member of {cls.name} by a name that is not known")
-        if cls.host is not None:
-            if name not in cls.host.__members__:
-                raise CheckError("key", f"KeyError: {name!r}")
-            return self.lift(cls.host[name])
-        found = self.heap[cls].get(name)
-        if found is None or not isinstance(found, Instance):
-            raise CheckError("key", f"KeyError: {name!r}")
-        return found
 
     def _sequence_item(self, value: Value, index: Value) -> Value:
         items = self.sequence(value)

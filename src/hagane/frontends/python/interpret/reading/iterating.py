@@ -12,6 +12,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
+    Class,
     DictRef,
     Host,
     Instance,
@@ -25,6 +26,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
+    is_enumeration,
     is_plain,
     names_of_tuple,
 )
@@ -65,6 +67,8 @@ class Iteration(Containing):
                 return self._tensor_items(value)
             case Instance():
                 return self._object_items(value)
+            case Class() if is_enumeration(value):
+                return self.items_of_class(value)
             case Unknown():
                 return Many(value, self.emit.fresh("count"))
             case Library(name=name) if not self.tables.describes(name):

@@ -187,6 +187,12 @@ def get_default_dtype(t: Core) -> Value:
     return DType(FLOAT)
 
 
+@TORCH.function("get_default_device")
+def get_default_device(t: Core) -> Value:
+    """Return the processor."""
+    return Device("cpu")
+
+
 @TORCH.function("is_tensor")
 def is_tensor(t: Core, value: Value) -> Value:
     """Return whether a value is a tensor of PyTorch."""

@@ -21,7 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Tensor, Value
+from hagane.frontends.python.values.values import Device, DType, Host, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import ordering
 from hagane.symbolic import Dim, maximum
@@ -157,6 +157,12 @@ def length(t: Core, self: Value) -> Value:
     if not sizes:
         t.fail("type", "len() of a tensor without axes", self)
     return sizes[0]
+
+
+@TORCH.method("__iter__")
+def iterate(t: Core, self: Value) -> Value:
+    """Return an iterator over the parts along the first axis."""
+    return t.call(Host(iter), [self], {})
 
 
 @TORCH.method("__float__")
