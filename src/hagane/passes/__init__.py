@@ -185,6 +185,13 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "control",
+        "pack_sequences",
+        "sequences whose items differ in one length become their items and where these end",
+        needs=(frozenset({"SequenceEmpty", "SequenceConstruct"}),),
+        shows=True,
+    ),
+    Pass(
+        "control",
         "drop_states",
         "values that loops carry or leave for nobody go",
         needs=("Loop",),
