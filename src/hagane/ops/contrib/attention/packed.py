@@ -90,8 +90,10 @@ def _composed_attention(
     projected = op("MatMul", x, weights)
     projected = projected if bias is None else op("Add", projected, bias)
     columns = size_of(weights, 1)
-    if qkv_hidden_sizes or isinstance(columns, int):
-        sizes = list(qkv_hidden_sizes or [columns // 3] * 3)
+    sizes = list(qkv_hidden_sizes or [])
+    if not sizes and isinstance(columns, int):
+        sizes = [columns // 3] * 3
+    if sizes:
         parts = op("Split", projected, sizes, axis=-1, outputs=3)
         q, k, v = (split_heads(part, num_heads) for part in parts)
     else:

@@ -67,9 +67,10 @@ def _composed_rotary(
     width = size_of(x, 2) if flat else size_of(x, 3)
     heads = num_heads
     if not isinstance(half, int) or (flat and not heads and not isinstance(width, int)):
-        tables = (op("Gather", each, position_ids, axis=0) for each in (cos_cache, sin_cache))
-        return _turned(x, *tables, half, heads, bool(interleaved))
+        cos, sin = (op("Gather", each, position_ids, axis=0) for each in (cos_cache, sin_cache))
+        return _turned(x, cos, sin, half, heads, bool(interleaved))
     if flat and not heads:
+        assert isinstance(width, int)
         heads = width // (2 * half)
     size = floordiv(width, heads) if flat else width
     return op(
