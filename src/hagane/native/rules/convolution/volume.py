@@ -133,7 +133,7 @@ def _flat(inner: Sequence[str], maps: int, row: str, most: int) -> list[str]:
             f"for (int64_t at = f, end = hg_min(all, f + {vectors} * VL), n; at < end; at += n) {{",
             f"const int64_t y = at / {row}, x = at % {row};",
             f"if (x >= W) {{ n = {row} - x; continue; }}",
-            "n = hg_min(W - x, end - at);",
+            f"n = {row} == W ? end - at : hg_min(W - x, end - at);",  # without borders, all
             "for (int64_t j = 0; j < m; j++)",
             "memcpy(d + j * map + y * W + x, sums[j] + (at - f), (size_t)n * 4);",
             "}",
