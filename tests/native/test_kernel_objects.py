@@ -12,6 +12,7 @@ import pytest
 from hagane.errors import NoCompiler
 from hagane.machine import CodeCache, find_compiler
 from hagane.machine.compiler import Compiler
+from hagane.native.kernels.kernel import shared_function
 from hagane.native.run.objects import Objects
 
 calls: list[Sequence[str]] = []
@@ -45,6 +46,26 @@ def compiled() -> int:
 def values(library: Path, *numbers: int) -> list[int]:
     loaded = ctypes.CDLL(str(library))
     return [getattr(loaded, f"k{number}")() for number in numbers]
+
+
+def test_a_function_that_kernels_share_is_compiled_once(objects: Objects, tmp_path: Path) -> None:
+    objects = replace(objects, header="#define SHARED static\n")
+    name, text = shared_function(
+        lambda name: f"SHARED int {name}(int a) {{\n  return a + 40;\n}}\n", "KERNEL_more"
+    )
+    body = f"{text}\nint KERNEL(void) {{ return KERNEL_more(NUMBER); }}\n"
+    codes = {f"k{i}": body.replace("KERNEL", f"k{i}").replace("NUMBER", str(i)) for i in (1, 2)}
+    for i in (1, 2):
+        objects.link({f"k{i}": codes[f"k{i}"]}, tmp_path / f"{i}.so")
+        assert values(tmp_path / f"{i}.so", i) == [40 + i]
+    objects.link(codes, tmp_path / "both.so")
+    assert values(tmp_path / "both.so", 1, 2) == [41, 42]
+    assert not hasattr(ctypes.CDLL(str(tmp_path / "both.so")), name)
+    kept = [each.read_text() for each in objects.cache.folder.rglob("names")]
+    assert sorted(len(each.split()) for each in kept) == [1, 2]
+    (tmp_path / "one.c").write_text(f"#define SHARED static\n{codes['k1']}{codes['k2']}")
+    objects.compiler.build([tmp_path / "one.c"], tmp_path / "one.so", ("-fPIC",))
+    assert values(tmp_path / "one.so", 1, 2) == [41, 42]  # the texts by themselves, side by side
 
 
 def test_a_library_takes_what_others_have_compiled(objects: Objects, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
+import hagane
 from hagane.graph import load
 from hagane.graph.walk import all_nodes
 from hagane.ops import infer_types
@@ -178,3 +179,20 @@ def test_a_body_of_halves_keeps_its_types() -> None:
     proto = model([node("Loop", "three yes x", "y", body=body)], {"x": x}, constants=CONSTANTS)
     counts, _ = applied(proto, {"x": x})
     assert counts["remove_identity"] == 1
+
+
+def test_a_model_that_the_caller_has_keeps_the_names_in_its_branches() -> None:
+    def side(number: float) -> onnx.GraphProto:
+        nodes = [node("Add", "x w", "r")]
+        return graph(nodes, [], [info("r", shape=("n",))], {"w": np.float32(number)})
+
+    nodes = [
+        node("If", "c", name, then_branch=side(number), else_branch=side(0))
+        for number, name in ((1, "y"), (3, "z"))
+    ]
+    feed = {"x": np.zeros(2, np.float32)}
+    proto = model(nodes, feed, ["y", "z"], {"c": np.array(True)})
+    before = proto.SerializeToString()
+    results = hagane.InferenceSession(proto).run(None, feed)
+    assert [result.tolist() for result in results] == [[1, 1], [3, 3]]
+    assert proto.SerializeToString() == before

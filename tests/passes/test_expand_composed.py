@@ -8,12 +8,13 @@ import onnx_ir as ir
 import pytest
 from onnx import helper
 
+from hagane.errors import HaganeError
 from hagane.graph import load
 from hagane.graph.walk import all_nodes
 from hagane.ops import infer_types
 from hagane.passes import optimize
 from hagane.passes.legalise import legalise
-from tests.native.bodies import BOOL, INT64, graph, info, node
+from tests.native.bodies import BOOL, INT64, by_onnxruntime, graph, info, node
 from tests.native.models import draw, model, refused, session
 from tests.oracle import MICROSOFT, assert_agrees
 from tests.passes.harness import applied
@@ -123,3 +124,54 @@ def test_nodes_are_named_after_what_they_are_part_of() -> None:
     assert [each.name for each in made.graph] == ["BiasGelu Add", "BiasGelu Gelu"]
     assert isinstance(made.graph.outputs[0], ir.Value)
     assert made.graph.outputs[0].name == "y"
+
+
+OPEN_HEADS = {
+    "MultiHeadAttention, bias": (
+        contrib("MultiHeadAttention", "q k v bias", "y", num_heads=4),
+        {"q": ["b", "s", "h"], "k": ["b", "l", "h"], "v": ["b", "l", "h"], "bias": ["all"]},
+        lambda h: {
+            "q": draw((2, 3, h)), "k": draw((2, 5, h), 1), "v": draw((2, 5, h), 2),
+            "bias": draw((3 * h,), 3),
+        },
+    ),
+    "Attention": (
+        contrib("Attention", "x w bias", "y", num_heads=4),
+        {"x": ["b", "s", "h"], "w": ["h", "all"], "bias": ["all"]},
+        lambda h: {"x": draw((2, 3, h)), "w": draw((h, 3 * h), 1), "bias": draw((3 * h,), 2)},
+    ),
+    **{
+        f"RotaryEmbedding, {kind}": (
+            contrib("RotaryEmbedding", "x at cos sin", "y", **attributes),
+            {"x": shape, "at": ["b", "s"] if wide else [1], "cos": ["m", "d"], "sin": ["m", "d"]},
+            lambda h, shape=shape, wide=wide: {
+                "x": draw((2, 3, 4 * h) if len(shape) == 3 else (2, 4, 3, h)),
+                "at": np.array([[0, 2, 5], [1, 1, 6]]) if wide else np.array([2]),
+                "cos": draw((7, h // 2), 1), "sin": draw((7, h // 2), 2),
+            },
+        )
+        for kind, shape, wide, attributes in (
+            ("4 axes", ["b", "n", "s", "h"], True, {}),
+            ("neighbours", ["b", "n", "s", "h"], False, {"interleaved": 1}),
+            ("3 axes", ["b", "s", "h"], True, {"num_heads": 4}),
+            ("3 axes, neighbours", ["b", "s", "h"], False, {"num_heads": 4, "interleaved": 1}),
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPEN_HEADS)
+def test_heads_of_open_size_are_composed(name: str) -> None:
+    one, shapes, feed = OPEN_HEADS[name]
+    proto = with_domain(model([one], feed(16), shapes=shapes))
+    assert applied(proto, feed(16))[0]["expand_composed"] == 1
+    made = session(proto)
+    assert refused(made) == {}
+    for h in (16, 32, 8):
+        want = by_onnxruntime(proto, feed(h))
+        np.testing.assert_allclose(made.run(None, feed(h))[0], want[0], rtol=1e-4, atol=1e-5)
+    wrong = feed(16)
+    last = "bias" if "bias" in wrong else "cos"
+    wrong[last] = wrong[last][..., :-1]
+    with pytest.raises(HaganeError):
+        made.run(None, wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 from pathlib import Path
 
@@ -76,6 +77,49 @@ def test_results_are_owned_by_the_caller() -> None:
     y[:] = 7
     np.testing.assert_array_equal(x, 1)
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], 1)
+
+
+def _of_a_list(kind: str, *names: str, **attributes: int) -> ort.InferenceSession:
+    """Return a session of one operator of sequences that reads the list ``s`` and other inputs."""
+    element = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    listed = helper.make_sequence_type_proto(element)
+    known = {
+        "s": helper.make_value_info("s", listed),
+        "at": helper.make_tensor_value_info("at", TensorProto.INT64, []),
+        "x": helper.make_tensor_value_info("x", TensorProto.FLOAT, None),
+    }
+    kind_of_result = listed if kind == "SequenceInsert" else element
+    graph = helper.make_graph(
+        [helper.make_node(kind, ["s", *names], ["y"], **attributes)],
+        "g",
+        [known[name] for name in ("s", *names)],
+        [helper.make_value_info("y", kind_of_result)],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return ort.InferenceSession(made.SerializeToString())
+
+
+def test_items_of_a_list_do_not_become_results() -> None:
+    items = [np.ones((2, 3), np.float32), np.zeros((1, 3), np.float32)]
+    one = _of_a_list("SequenceAt", "at")
+    for _ in range(3):
+        (y,) = one.run(None, {"s": items, "at": np.array(0)})
+        y[:] = 7
+        assert items[0].max() == 1
+    x = np.full((1, 3), 2, np.float32)
+    (made,) = _of_a_list("SequenceInsert", "x").run(None, {"s": items, "x": x})
+    assert [len(each) for each in made] == [2, 1, 1]
+    assert not any(np.shares_memory(each, own) for each in made for own in (*items, x))
+
+
+def test_items_of_a_list_are_checked_as_inputs_are() -> None:
+    made = _of_a_list("ConcatFromSequence", axis=0)
+    items = [np.ones((2, 3), np.float32), pickle.loads(pickle.dumps(np.ones((1, 3), np.float32)))]
+    assert made.run(None, {"s": items})[0].shape == (3, 3)
+    assert made.run(None, {"s": tuple(items)})[0].shape == (3, 3)
+    with pytest.raises(InvalidFeed, match=r"input 's\[1\]': expected float32.*, got float64"):
+        made.run(None, {"s": [items[0], np.ones((1, 3))]})
 
 
 def test_outputs_are_written_where_they_are_bound() -> None:

@@ -22,7 +22,10 @@ def value(name: str, kind: int, shape: Any = None) -> onnx.ValueInfoProto:
 
 
 def pieces(inner: bool, operator: str = "ConcatFromSequence", **attributes: Any) -> Any:
-    """Return a loop that appends ``i + 1`` rows to a sequence, or one in another, and a reader."""
+    """Return a loop that appends ``i + 1`` rows to a sequence, or one in another, and a reader.
+
+    SequenceMap is not compiled, and what it reads stays a sequence.
+    """
     node = helper.make_node
     rows = [
         node("Add", ["i", "one"], ["end"]),
@@ -49,9 +52,13 @@ def pieces(inner: bool, operator: str = "ConcatFromSequence", **attributes: Any)
     one = body([*rows, node("SequenceInsert", ["s", "item"], ["t"])], "i", "s", "t")
     if inner:
         one = body([node("Loop", ["n", "", "u"], ["v"], body=one)], "j", "u", "v")
+    negated = helper.make_graph(
+        [node("Neg", ["p"], ["q"])], "negated", [value("p", FLOAT)], [value("q", FLOAT)]
+    )
     nodes = [
         node("SequenceEmpty", [], ["none"]),
-        node("Loop", ["n", "", "none"], ["all"], "turns", body=one),
+        node("Loop", ["n", "", "none"], ["whole"], "turns", body=one),
+        node("SequenceMap", ["whole"], ["all"], body=negated),
     ]
     read = ["all", "at"] if operator == "SequenceAt" else ["all"]
     nodes.append(node(operator, read, ["y"], "reader", **attributes))

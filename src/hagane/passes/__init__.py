@@ -154,6 +154,13 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "control",
+        "unroll_loops",
+        "short loops whose values change their ranks become their iterations",
+        needs=("Loop",),
+        shows=True,
+    ),
+    Pass(
+        "control",
         "stack_appended",
         "rows that iterations of a loop only add to an end are stacked and joined once",
         needs=("Loop",),
@@ -181,6 +188,13 @@ PASSES: tuple[Pass, ...] = (
             frozenset({"SequenceEmpty", "SequenceConstruct", "SplitToSequence"}),
             "ConcatFromSequence",
         ),
+        shows=True,
+    ),
+    Pass(
+        "control",
+        "pack_sequences",
+        "sequences whose items differ in one length become their items and where these end",
+        needs=(frozenset({"SequenceEmpty", "SequenceConstruct"}),),
         shows=True,
     ),
     Pass(

@@ -32,8 +32,10 @@ def execute(
     Raises:
         KernelError: A kernel failed; the message names its node.
     """
+    call = None if observe is not None else _function_of(program, ())
+    if call is not None and program.function.quiet:
+        return call(*inputs)
     with np.errstate(all="ignore"):
-        call = None if observe is not None else _function_of(program, ())
         if call is not None:
             return call(*inputs)
         return _execute(program, _frame_of(program, {}), inputs, observe)
@@ -50,12 +52,20 @@ def _function_of(
             from hagane.runtime.straight import straight  # few sessions need it
 
             function.call = straight(program, captured, _alone)
+            function.quiet = all(map(_is_quiet, program.parts()))
     return function.call
 
 
 def _alone(step: Step, frame: list[Value]) -> None:
     """Compute a step on reference kernels, unwatched."""
-    _fall_back(step, frame, None)
+    with np.errstate(all="ignore"):
+        _fall_back(step, frame, None)
+
+
+def _is_quiet(part: Part) -> bool:
+    """Whether a part is compiled, or moves values as they are."""
+    others = part.nodes if part.backend == REFERENCE.name else ()
+    return all(node.domain == "" and node.op_type in _MOVING for node in others)
 
 
 def _frame_of(program: Program, captured: Mapping[int, RuntimeValue]) -> list[Value]:
@@ -332,6 +342,12 @@ def whole_of(program: Program, fed: Sequence[int]) -> Front | None:
     return None if found is None or found.ending is not None else found
 
 
+# Operators of containers, which hand on what they are given.
+_MOVING = frozenset(
+    {"ConcatFromSequence", "Identity", "Optional", "OptionalGetElement", "OptionalHasElement",
+     "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert",
+     "SequenceLength", "SplitToSequence"}
+)  # fmt: skip
 # Operators that take texts and make dicts, or other shapes; they compute nothing.
 _QUIET = frozenset({"Gather", "Identity", "LabelEncoder", "Reshape", "ZipMap"})
 
@@ -347,6 +363,9 @@ def outputs_of(
         fresh: Arrays that nobody else has: a result may be another shape of one.
     """
     borrowed = set(map(id, shared))
+    for value in shared:
+        if type(value) is list:  # results are no items of a list that the caller gave, either
+            borrowed.update(map(id, value))
     if not fresh:
         return [_owned(value, borrowed) for value in values]
     taken = {id(value) for value in values}
@@ -373,6 +392,8 @@ def _is_whole(array: Array, base: RuntimeValue) -> bool:
 
 
 def _owned(value: RuntimeValue, borrowed: set[int]) -> Any:
+    if type(value) is np.ndarray and type(value.base) is np.ndarray:
+        return value.copy()  # a piece of another
     if isinstance(value, list):
         if value and isinstance(value[0], dict):
             return value

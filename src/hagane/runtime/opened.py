@@ -114,6 +114,7 @@ class Opened:
         self._open_ranks, self._shared = rankless(self.inputs), repeated(self.inputs)
         if not (self._stamp.path or self._open_ranks or self.overridable or is_small(source)):
             source, self._shared = b"", []  # large models in memory are not held a second time
+        self._varies = bool(self._open_ranks or self.overridable or self._shared)
         self._source = source
         self._others: dict[View, tuple[Opened, Caller | None]] = {}
         self._lock = Lock()
@@ -241,7 +242,7 @@ class Opened:
             InvalidModel: The model's file was changed meanwhile.
             InvalidFeed: The feed does not fit the inputs.
         """
-        if not isinstance(feed, Mapping):
+        if not self._varies or not isinstance(feed, Mapping):
             return None
         view = view_of(self._open_ranks, list(self.overridable), self._shared, feed)
         if view is None:

@@ -59,10 +59,12 @@ class Function:
     Attributes:
         runs: How many runs there were without it, the first ones.
         call: From values to outputs.
+        quiet: Whether it calls nothing of which NumPy might warn.
     """
 
     runs: int = 0
     call: Callable[..., list[RuntimeValue]] | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)

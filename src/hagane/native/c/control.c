@@ -17,6 +17,21 @@ static char *make_room(char **memory, int64_t *room, int64_t bytes) {
   return *memory;
 }
 
+/* Make room behind what a state has, to which an iteration adds; null if there is none. Where it was stays until
+ * it moves again: kernels may still read it there. */
+static char *extend(hg_carried *value, int64_t bytes) {
+  int64_t own = value->now == value->memory[0] ? 0 : value->now == value->memory[1] ? 1 : -1;
+  if (own < 0 || value->room[own] < bytes) {
+    int64_t other = own < 0 ? value->room[1] > value->room[0] : 1 - own;
+    char *memory = make_room(&value->memory[other], &value->room[other], bytes);
+    if (memory == NULL) return NULL;
+    if (value->held > 0) memcpy(memory, value->now, (size_t)value->held);
+    value->now = memory;
+  }
+  value->held = bytes;
+  return value->next = value->now;
+}
+
 /* Make sizes and tasks those of the next iteration; 0 if something is wrong. */
 static int compute_sizes(hg_program *program, const hg_control *control) {
   const hg_phase *sizer = &program->phases[control->sizer];
@@ -42,7 +57,7 @@ static int take_states(hg_control *control, char *const *pointers) {
   int64_t which = control->iteration & 1;
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
-    if (value->grows != HG_FOUND) continue;
+    if (value->grows != HG_FOUND || value->appended) continue;
     value->now = make_room(&value->memory[which], &value->room[which], value->bytes);
     if (value->now == NULL) return 0;
     memcpy(value->now, pointers[value->second], (size_t)value->bytes);
@@ -55,7 +70,8 @@ static int resize(hg_program *program, hg_control *control) {
   const int64_t *computed = control->computed;
   for (int64_t i = 0; i < control->n_moved; i++) {
     hg_moved *value = &control->moved[i];
-    char *memory = make_room(&value->memory, &value->room, value->bytes);
+    char *memory = value->state != NULL ? extend(value->state, value->bytes)
+                                        : make_room(&value->memory, &value->room, value->bytes);
     if (memory == NULL) return 0;
     point(value->patches, value->n_patches, memory);
   }
@@ -63,7 +79,8 @@ static int resize(hg_program *program, hg_control *control) {
     hg_carried *value = &control->carried[i];
     int64_t which = control->iteration & 1;
     if (value->grows != HG_GROWS) continue;
-    value->next = make_room(&value->memory[which], &value->room[which], value->bytes);
+    value->next = value->appended ? extend(value, value->bytes)
+                                  : make_room(&value->memory[which], &value->room[which], value->bytes);
     if (value->next == NULL) return 0;
   }
   return control->scratch < 0 || computed[control->scratch] <= program->scratch_bytes ||
@@ -86,7 +103,7 @@ static void hand_on(hg_control *control, char *const *pointers) {
   for (int64_t i = 0; i < control->n_carried; i++) {
     hg_carried *value = &control->carried[i];
     char *old = value->now;
-    if (iteration == 0) value->now = pointers[value->start];
+    if (iteration == 0) value->now = pointers[value->start], value->held = value->begun;
     else if (value->grows != HG_FOUND) value->now = value->next;
     if (value->grows == 0)
       value->next = pointers[iteration == 0 ? value->first : value->second];
@@ -112,6 +129,10 @@ static int leave(hg_control *control, char *const *pointers) {
     /* Of a loop that is ended before its first iteration, `bytes` may be those of another time. */
     int64_t bytes = control->iteration == 0 ? value->begun : value->bytes;
     if (value->now != result) memcpy(result, value->now, (size_t)bytes);
+  }
+  for (int64_t i = 0; i < control->n_scanned; i++) {
+    hg_scanned *value = &control->scanned[i];
+    if (value->base < 0) point(value->patches, value->n_patches, value->memory);
   }
   control->made = control->iteration;
   control->iteration = -1;

@@ -76,6 +76,8 @@ typedef struct {
   int64_t grows; /* two places of its own alternate instead, for its size changes: HG_GROWS or HG_FOUND */
   char *memory[2];
   int64_t room[2];
+  int64_t appended; /* iterations only add to its end: it stays where it is while there is room */
+  int64_t held;     /* bytes that it has there */
 } hg_carried;
 
 /* A value of which each iteration reads or writes one slice. */
@@ -95,6 +97,7 @@ typedef struct {
   int64_t bytes;
   char *memory;
   int64_t room;
+  hg_carried *state; /* whose memory it is, if iterations add to its end */
 } hg_moved;
 
 /* A number that differs between iterations: where it is read, or of which phase it is, and which of

@@ -50,6 +50,18 @@ static int patch_of(hg_context *context, hg_moving *found, int32_t buffer, const
   return 1;
 }
 
+/* The state of a loop to whose end iterations add, by its buffer; null if it is another. Loops around others
+ * come first. */
+static hg_carried *appended_state(const hg_context *context, int32_t buffer) {
+  const hgt_part *part = context->part;
+  for (int32_t i = 0; i < part->n_controls; i++)
+    for (int64_t k = 0; k < context->controls[i].n_carried; k++) {
+      hg_carried *state = &context->controls[i].carried[k];
+      if (state->appended && part->carried[part->controls[i].carry + k].before == buffer) return state;
+    }
+  return NULL;
+}
+
 static int fill_control(hg_context *context, const hgt_control *from, hg_control *into, hg_moving *found) {
   const hgt_part *part = context->part;
   const int64_t *numbers = context->numbers;
@@ -73,6 +85,9 @@ static int fill_control(hg_context *context, const hgt_control *from, hg_control
     made->bytes = made->begun = numbers[value->size];
     if (value->grown != HGT_NONE) made->grows = value->second == HGT_NONE ? HG_GROWS : HG_FOUND;
     into->finds |= made->grows == HG_FOUND;
+    const hgt_pointer *pointers = part->pointers + part->kernels[from->begin].pointer;
+    int32_t left = made->grows == HG_FOUND ? pointers[value->second].buffer : value->after;
+    made->appended = made->grows != 0 && left == value->before;
     note_changing(found, &made->begun, value->size);
     note_changing(found, &made->bytes, made->grows ? value->grown : value->size);
   }
@@ -91,6 +106,7 @@ static int fill_control(hg_context *context, const hgt_control *from, hg_control
   for (int32_t i = 0; i < from->moved; i++) {
     int32_t buffer = part->moved[from->moved_at + i];
     if (!patch_of(context, found, buffer, &moved[i].patches, &moved[i].n_patches)) return 0;
+    moved[i].state = appended_state(context, buffer);
     note_changing(found, &moved[i].bytes, part->buffers[buffer].bytes);
   }
   into->sizer = from->begin + 1;

@@ -11,6 +11,15 @@
 #include <immintrin.h>
 #endif
 
+#ifdef __clang__
+#define HG_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define HG_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vi){__VA_ARGS__})
+#endif
+/* A function that kernels share: each has it in its text, and a machine compiles it once (run/objects.py). */
+#ifndef SHARED
+#define SHARED static __attribute__((noinline, unused))
+#endif
 #define INLINE static inline __attribute__((always_inline, unused))
 
 /* The arguments of a kernel beside its pointers, sizes and task number. */

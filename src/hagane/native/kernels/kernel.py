@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -129,7 +132,27 @@ class Call:
         return cls(symbol=symbol, **{name: getattr(kernel, name) for name in taken})
 
 
+# A function that kernels share, as it stands in the text of each: its name, and its own text.
+SHARED = re.compile(r"#ifndef (hg_[0-9a-f]{16})_there\n#define .*\n((?:.*\n)*?)#endif /\* \1 \*/")
 AnyKernel: TypeAlias = Kernel | Call
+
+
+def shared_function(made: Callable[[str], str], called: str = "") -> tuple[str, str]:
+    """Return the name and the text of a function that is compiled once for all kernels.
+
+    Args:
+        made: Returns the text of a ``SHARED`` function of some name, which needs no other helpers.
+        called: Another name for it in the kernel, which begins with ``KERNEL``.
+    """
+    name = f"hg_{hashlib.sha256(made('shared').encode()).hexdigest()[:16]}"
+    text = made(name)
+    lines = [
+        f"#ifndef {name}_there",
+        f"#define {name}_there",
+        text.strip("\n"),
+        f"#endif /* {name} */",
+    ]
+    return name, "\n".join([*lines, *([f"#define {called} {name}"] if called else [])])
 
 
 @dataclass
@@ -188,6 +211,12 @@ class Body:
         """Add a static function before the kernel; ``KERNEL`` in it is replaced too."""
         if text not in self.helpers:
             self.helpers.append(text)
+
+    def shared(self, made: Callable[[str], str], called: str = "") -> str:
+        """Add a function that kernels share, and return its name; see ``shared_function``."""
+        name, text = shared_function(made, called)
+        self.helper(text)
+        return name
 
     def code(self) -> str:
         """Return the function's text, with its helpers."""

@@ -9,7 +9,7 @@ computes them; the engine calls it and brings the numbers to where they are read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -176,6 +176,7 @@ def settle(
     recorder: Recorder,
     results: Mapping[Buffer, tuple[Dim, ...]] | None = None,
     equal: Sequence[tuple[Dim, Dim]] = (),
+    appended: Set[Buffer] = frozenset(),
 ) -> dict[Buffer, tuple[Dim, ...]]:
     """Bring values computed of found sizes to the kernels that read them.
 
@@ -183,6 +184,7 @@ def settle(
         recorder: The kernels, all of a part or body; changed.
         results: Outputs of the part, and their shapes.
         equal: Sizes that kernels take for equal; otherwise the reference kernels compute the part.
+        appended: States of the loop whose body this is, to whose end it adds.
 
     Returns:
         Outputs whose memory is there only when the sizes are found, and their shapes.
@@ -196,7 +198,8 @@ def settle(
     for index in reversed(range(len(kernels))):
         control = kernels[index].control
         if isinstance(control, Found) and not control.settled:
-            made = _Settling(kernels[index], control, kernels[index + 1 :], results or {}, equal)
+            behind = kernels[index + 1 :]
+            made = _Settling(kernels[index], control, behind, results or {}, equal, appended)
             kernels[index : index + 1] = made.kernels()
             grown |= made.grown
     return grown
@@ -212,7 +215,9 @@ class _Settling:
         behind: Sequence[Kernel],
         results: Mapping[Buffer, tuple[Dim, ...]],
         equal: Sequence[tuple[Dim, Dim]],
+        appended: Set[Buffer],
     ):
+        self.appended = appended
         self.kernel, self.control, self.behind = kernel, control, behind
         self.results, self.equal = results, equal
         self.grown: dict[Buffer, tuple[Dim, ...]] = {}
@@ -315,21 +320,23 @@ class _Settling:
         found = [
             buffer
             for buffer in buffers
-            if buffer.kind in (Kind.ARENA, Kind.BORDERED, Kind.OUTPUT)
+            if (buffer.kind in (Kind.ARENA, Kind.BORDERED, Kind.OUTPUT) or buffer in self.appended)
             and self.follows(buffer.bytes)
         ]
         for buffer in found:
             if buffer.border:
                 raise NotNative("an image whose border has a size that is found")
             buffer.kind = Kind.MOVING
-        return tuple(_shared(found, self.behind, self.grown))
+        return tuple(_shared(found, self.behind, {*self.grown, *self.appended}))
 
     def _views(self, moved: set[Buffer], pointers: list[Pointer]) -> list[Scanned]:
         """Let pointers at offsets that are found go through buffers that move."""
-        own = {*moved, *(buffer for each in self.behind for buffer in moved_by(each))}
+        # (A later find moves a state that is added to, but kernels before it read it where it was.)
+        own = {buffer for each in self.behind for buffer in moved_by(each)} - self.appended | moved
         views: dict[Buffer, Buffer] = {}
         scanned: list[Scanned] = []
         for each in self.behind:
+            own |= moved_by(each) & self.appended
             changed = list(each.pointers)
             for i, pointer in enumerate(changed):
                 if not self.follows(pointer.offset) or pointer.buffer in own:
@@ -360,7 +367,7 @@ def moved_by(kernel: Kernel) -> set[Buffer]:
 
 
 def _shared(
-    found: Sequence[Buffer], kernels: Sequence[Kernel], results: Mapping[Buffer, object]
+    found: Sequence[Buffer], kernels: Sequence[Kernel], results: Set[Buffer]
 ) -> list[Buffer]:
     """Let values that live one after the other use one piece of memory, as large as the largest."""
     first: dict[Buffer, int] = {}

@@ -6,8 +6,9 @@ The scores of a tile of rows never leave the nearest cache, as in "FlashAttentio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -202,8 +203,9 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
         emit_attention_tiles(low, node, body, softmax, shape, at.scale, tasks)
         return
     sizes = heights(rows)
-    for height in sizes:
-        body.helper(rows_function(f"KERNEL_rows{height}", height, level))
+    functions = {
+        height: body.shared(partial(rows_function, rows=height, level=level)) for height in sizes
+    }
     left = "Q + top * q2" if at.q.strides[3] == 1 else "PQ"
     step = "q2 * 4" if at.q.strides[3] == 1 else "HS * 4"
     body.add(
@@ -231,7 +233,7 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
         *_gathered(at),
         "for (int64_t g = 0; g < GK; g++) {",
         f"const float *s = {left}, *w = PK + g * HS * {wide}; float *d = S + g * {wide};",
-        *_by_height(sizes, f"s, {step}, w, HS, d, LS * 4"),
+        *_by_height(functions, f"s, {step}, w, HS, d, LS * 4"),
         "}",
         "for (int64_t t = 0; t < m; t++) { float *x = S + t * LS; int64_t row = top + t; (void)row;",
         *masked,
@@ -241,7 +243,7 @@ def _emit(low: Lowering, node: ir.Node, at: _Shapes) -> None:
         f"const float *s = S, *w = PV + g * LK * {wide};",
         f"const int64_t n = hg_min({wide}, W - g * {wide}); float *o = O + top * o2 + g * {wide};",
         f"float *d = n == {wide} ? o : tile; const int64_t to = n == {wide} ? o2 : {wide};",
-        *_by_height(sizes, "s, LS * 4, w, LK, d, to * 4"),
+        *_by_height(functions, "s, LS * 4, w, LK, d, to * 4"),
         "for (int64_t t = 0; t < m; t++, d += to, o += o2)",
         f"if (n == {wide}) {{ v_store(o, v_load(o) * factors[t]); "
         f"v_store(o + {lanes}, v_load(o + {lanes}) * factors[t]); }}",
@@ -311,9 +313,9 @@ def _height(sizes: Sequence[int]) -> list[str]:
     return [*lines, f"m = {sizes[-1]};"]
 
 
-def _by_height(sizes: Sequence[int], arguments: str) -> list[str]:
-    """Return lines that compute a tile of ``m`` rows."""
-    cases = [f"case {size}: KERNEL_rows{size}({arguments}); break;" for size in sizes]
+def _by_height(functions: Mapping[int, str], arguments: str) -> list[str]:
+    """Return lines that compute a tile of ``m`` rows, by the functions for some heights."""
+    cases = [f"case {size}: {name}({arguments}); break;" for size, name in functions.items()]
     return ["switch (m) {", *cases, "}"]
 
 

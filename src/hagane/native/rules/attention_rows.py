@@ -28,7 +28,7 @@ def rows_function(name: str, rows: int, level: Level) -> str:
     """
     lanes = level.lanes
     signature = (
-        f"INLINE void {name}(const float *s, int64_t step, const float *w, int64_t k, float *d, "
+        f"SHARED void {name}(const float *s, int64_t step, const float *w, int64_t k, float *d, "
         "int64_t to)"
     )
     if not level.assembly:

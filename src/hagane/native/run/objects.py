@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from hagane.errors import NoCompiler
 from hagane.machine import CodeCache
 from hagane.machine.compiler import Compiler
 from hagane.machine.headers import Header
+from hagane.native.kernels.kernel import SHARED
 
 # Functions have sections of their own, so that a library has only those that it calls.
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
@@ -26,6 +27,8 @@ _SECTIONS = ("-ffunction-sections", "-fdata-sections")
 _OBJECT, _NAMES = "kernels.o", "names"
 # Bytes of a list of kernels, beyond which it begins anew.
 _LIST_LIMIT = 4 << 20
+# The beginning of functions that several object files call, which libraries do not show.
+_ELSEWHERE = '__attribute__((visibility("hidden")))'
 # Characters of C that are worth a compiler of their own.
 _UNIT = 16_000
 
@@ -59,7 +62,8 @@ class Objects:
         Raises:
             NoCompiler: The compiler failed; see ``Compiler.build``.
         """
-        texts = {_short(code): code for code in codes.values()}
+        apart = (part for code in codes.values() for part in _apart(code))
+        texts = {_short(code): code for code in apart}
         files = self._found(texts)
         missing = {name: code for name, code in texts.items() if name not in files}
         if missing:
@@ -142,6 +146,16 @@ class Objects:
             self.compiler.call([*call, *lean], library)
         except NoCompiler:  # an old linker
             self.compiler.call(call, library)
+
+
+def _apart(code: str) -> Iterator[str]:
+    """Yield a kernel that calls functions from elsewhere, and each of these."""
+    signatures: dict[str, str] = {}
+    for found in SHARED.finditer(code):
+        text = found[2].replace("SHARED", _ELSEWHERE)
+        yield text
+        signatures[found[1]] = f"{text[: text.index('{')].strip()};"
+    yield SHARED.sub(lambda found: signatures[found[1]], code)
 
 
 def _short(text: str) -> str:

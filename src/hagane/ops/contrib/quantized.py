@@ -81,16 +81,15 @@ def _composed_attention(
     n_outputs: int = 1,
 ) -> Any:
     columns = size_of(weights, 1)
+    sizes = [columns // 3] * 3 if isinstance(columns, int) else []
     if mask_index is not None and rank_of(mask_index) not in (1, 2, 3):
-        return None
-    if not isinstance(columns, int):
         return None
     projected = composed_to_float(x, weights, x_scale, w_scale, x_zero, w_zero, bias)
     if projected is None:
         return None
     return composed_projected(
         projected, mask_index, past, mask_filter_value=mask_filter_value, num_heads=num_heads,
-        scale=scale, sizes=[columns // 3] * 3, unidirectional=unidirectional, n_outputs=n_outputs,
+        scale=scale, sizes=sizes, unidirectional=unidirectional, n_outputs=n_outputs,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import onnx_ir as ir
 
@@ -38,6 +39,52 @@ def _known(graph: ir.Graph, types: GraphTypes) -> ir.Node | None:
 
 def inline(graph: ir.Graph, types: GraphTypes, node: ir.Node, branch: ir.Graph) -> None:
     """Put the nodes of a branch in the place of the If that has it."""
+    results = move_in_front(graph, node, branch)
+    for out, result in zip(node.outputs, results, strict=True):
+        replace_value(graph, types, out, result)
+    remove(graph, [node])
+    for other in bodies(node):  # what is not taken reads nothing any more
+        clear(other)
+
+
+def clear(graph: ir.Graph) -> None:
+    """Let a body read nothing any more."""
+    graph.outputs.clear()
+    for inner in all_nodes(graph):
+        for i in range(len(inner.inputs)):
+            inner.replace_input_with(i, None)
+
+
+def move_in_front(graph: ir.Graph, node: ir.Node, branch: ir.Graph) -> list[ir.Value]:
+    """Move the nodes of a body in front of a node, under names of their own; return its outputs."""
+    hoist_initializers(graph, branch)
+    rename = _renaming(graph)
+    results = list(branch.outputs)
+    branch.outputs.clear()
+    nodes = list(branch)
+    branch.remove(nodes)
+    for inner in nodes:
+        for out in inner.outputs:
+            if out.name:
+                rename(out)
+    graph.insert_before(node, nodes)
+    return results
+
+
+def hoist_initializers(graph: ir.Graph, body: ir.Graph) -> None:
+    """Make the initializers of a body those of the graph around it, under names of their own."""
+    rename = _renaming(graph)
+    for value in list(body.initializers.values()):
+        content, old = value.const_value, value.name
+        del body.initializers[str(old)]
+        value.const_value = None  # a model that the caller has keeps its names
+        rename(value)
+        value.const_value = content
+        graph.register_initializer(value)
+
+
+def _renaming(graph: ir.Graph) -> Callable[[ir.Value], None]:
+    """Return a function that gives a value a name which the graph does not have yet."""
     taken = {
         *(str(value.name) for value in graph.inputs),
         *graph.initializers,
@@ -50,26 +97,4 @@ def inline(graph: ir.Graph, types: GraphTypes, node: ir.Node, branch: ir.Graph) 
             value.name = next(name for name in fresh if name not in taken)
         taken.add(str(value.name))
 
-    results = list(branch.outputs)
-    branch.outputs.clear()
-    for value in list(branch.initializers.values()):
-        content, old = value.const_value, value.name
-        del branch.initializers[str(old)]
-        rename(value)
-        value.const_value = content
-        graph.register_initializer(value)
-    nodes = list(branch)
-    branch.remove(nodes)
-    for inner in nodes:
-        for out in inner.outputs:
-            if out.name:
-                rename(out)
-    graph.insert_before(node, nodes)
-    for out, result in zip(node.outputs, results, strict=True):
-        replace_value(graph, types, out, result)
-    remove(graph, [node])
-    for other in bodies(node):  # what is not taken reads nothing any more
-        other.outputs.clear()
-        for inner in all_nodes(other):
-            for i in range(len(inner.inputs)):
-                inner.replace_input_with(i, None)
+    return rename

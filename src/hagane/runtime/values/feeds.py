@@ -39,34 +39,39 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class PlainInput:
-    """An input of numbers or texts whose rank is known: its name and the arrays that it takes.
+    """An input of numbers or texts, or a list of such: its name and the arrays that it takes.
 
     Attributes:
         name: Of the input.
         dtype: Of arrays, in native byte order.
-        rank: How many axes they have.
+        rank: How many axes they have; None for any number.
         sizes: Those that are numbers, with their axes.
+        listed: Whether it is a list of arrays.
     """
 
     name: str
     dtype: np.dtype[Any]
-    rank: int
+    rank: int | None
     sizes: tuple[tuple[int, int], ...]
+    listed: bool = False
 
 
 def plain_inputs(inputs: Sequence[Input]) -> Sequence[PlainInput] | None:
-    """Return inputs if all are tensors of numbers or texts whose ranks are known."""
+    """Return inputs if all are tensors of numbers or texts of known rank, or lists of any."""
     found = []
     for item in inputs:
-        type_ = item.type
-        if not isinstance(type_, TensorType) or type_.shape is None:
+        listed = isinstance(item.type, SequenceType)
+        type_ = item.type.element if isinstance(item.type, SequenceType) else item.type
+        if not isinstance(type_, TensorType) or (type_.shape is None and not listed):
             return None
         texts = type_.dtype == ir.DataType.STRING
         dtype = np.dtype(object) if texts else type_.dtype.numpy()
         if dtype.kind not in _NUMBERS and not texts:
             return None
-        sizes = tuple((axis, dim) for axis, dim in enumerate(type_.shape) if isinstance(dim, int))
-        found.append(PlainInput(item.name, dtype, len(type_.shape), sizes))
+        shape = type_.shape
+        sizes = tuple((axis, dim) for axis, dim in enumerate(shape or ()) if isinstance(dim, int))
+        rank = None if shape is None else len(shape)
+        found.append(PlainInput(item.name, dtype, rank, sizes, listed))
     return found
 
 
@@ -77,17 +82,33 @@ def as_they_are(inputs: Sequence[PlainInput], feed: object) -> list[RuntimeValue
     values: list[RuntimeValue] = []
     for item in inputs:
         value = feed.get(item.name)
-        if type(value) is not np.ndarray or value.dtype is not item.dtype:
-            return None
-        if value.ndim != item.rank:
-            return None
-        for axis, size in item.sizes:
-            if value.shape[axis] != size:
+        if not item.listed:
+            if not _is_plain(item, value):
                 return None
-        if item.dtype.kind == "O" and not _are_texts(value):
+            values.append(value)
+            continue
+        if type(value) is not list:
             return None
-        values.append(value)
+        for each in value:
+            if not _is_plain(item, each):
+                return None
+        values.append(value.copy())
     return values
+
+
+def _is_plain(item: PlainInput, value: object) -> bool:
+    """Whether a value is an array that an input takes as it is."""
+    if type(value) is not np.ndarray:
+        return False
+    # (Arrays from other processes have a type of their own that equals it.)
+    if value.dtype is not item.dtype and value.dtype != item.dtype:
+        return False
+    if value.ndim != item.rank and item.rank is not None:
+        return False
+    for axis, size in item.sizes:
+        if value.shape[axis] != size:
+            return False
+    return item.dtype.kind != "O" or _are_texts(value)
 
 
 def bind(

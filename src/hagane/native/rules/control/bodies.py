@@ -73,6 +73,9 @@ class BodyKernels:
         shapes = [dims_of(low.facts.types, value) for value in graph.inputs]
         self.low.facts.given |= {name for shape in shapes for d in shape for name in symbols_of(d)}
         self.captured: list[Tensor] = []
+        # States to whose end an iteration adds, and their places behind it; and the sizes it finds.
+        self.appended: list[tuple[ir.Value, Tensor]] = []
+        self.found: frozenset[str] = frozenset()
         for value in dict.fromkeys(captured(graph)):
             if self.low.facts.constant(value) is None:
                 tensor = low.forms.plain(value)
@@ -101,7 +104,7 @@ class BodyKernels:
         """
         low = self.low
         low.facts.outputs = frozenset((*(value for value, _ in wanted), *left))
-        for value, place in wanted:
+        for value, place in (*wanted, *self.appended):
             if place.contiguous:
                 self._put(value, place)
         for node, reason in low.lower_nodes(low, self.nodes).items():
@@ -118,9 +121,13 @@ class BodyKernels:
                 emit_copy(low.recorder, found, place)
         assert not low.forms.inputs, "a body reads nothing that its outer graph does not hold"
         stay = [self._stays(value) for value in left]
+        for value, place in self.appended:
+            assert low.forms.contiguous(value).is_at(place), value
         if leave is not None:
             low.recorder.kernels.append(leave(stay))
-        settle(low.recorder, equal=self._pairs())
+        appended = {place.buffer for _, place in self.appended}
+        settle(low.recorder, equal=self._pairs(), appended=appended)
+        self.found = frozenset(low.found - self.outer.found)
         self.outer.found |= low.found
         self._check_sizes(visible, sizes)
         if leave is None:
@@ -180,7 +187,7 @@ class BodyKernels:
             names -= {name for dim in sizes_in(types, value) for name in symbols_of(dim)}
         if sizes is not None:
             names -= {name for name, _, _ in sizes.names}
-            sizes.check(self.low.recorder.kernels, pairs)
+            sizes.check(pairs)
         if names & types.invented:
             raise NotNative("a size in its body is known only when it runs")
 

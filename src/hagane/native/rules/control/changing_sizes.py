@@ -16,7 +16,15 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from hagane.native.kernels.control import Branch, Carried, ChangingSizes, Loop, Scanned
+from hagane.native.kernels.control import (
+    Branch,
+    Carried,
+    ChangingSizes,
+    Found,
+    Loop,
+    Scanned,
+    changing_names,
+)
 from hagane.native.kernels.formula import FLOOR, Formulas, c_text
 from hagane.native.kernels.kernel import Body, Kernel, Pointer
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
@@ -95,6 +103,8 @@ class SizesOfIterations:
     def __init__(self, names: Sequence[tuple[str, Dim, Dim]], left: Tensor | None = None):
         self.names, self.left = tuple(names), left
         self._own = {name for name, _, _ in names}
+        # Names of sizes that loops in the body change, and that it finds: they are known later.
+        self._later: frozenset[str] = frozenset()
         # Sizes that grow by a number: that many times the number of the iteration above the first.
         self._steady: dict[str, Dim] = {}
         for name, start, after in self.names:
@@ -106,15 +116,16 @@ class SizesOfIterations:
         """Whether a size differs between iterations."""
         return bool(symbols_of(dim) & self._own)
 
-    def check(self, kernels: Sequence[Kernel], pairs: Iterable[tuple[Dim, Dim]]) -> None:
-        """Raise ``NotNative`` if nested loops depend on such sizes, or sizes may clash."""
-        for kernel in kernels:
-            if isinstance(kernel.control, Loop | Branch) and any(
-                map(self.differs, kernel.control.dims())
-            ):
-                raise NotNative(
-                    "a loop in its body depends on a size that differs between iterations"
-                )
+    def _follows(self, dim: Dim) -> bool:
+        """Whether a size differs between iterations, and is known before one."""
+        return self.differs(dim) and not symbols_of(dim) & self._later
+
+    def note_later(self, kernels: Sequence[Kernel]) -> None:
+        """Take note of the sizes that kernels of the body make known."""
+        self._later = frozenset(changing_names([kernel.control for kernel in kernels]))
+
+    def check(self, pairs: Iterable[tuple[Dim, Dim]]) -> None:
+        """Raise ``NotNative`` if sizes may clash."""
         if any(self._may_differ(left - right) for left, right in pairs):
             raise NotNative("sizes in its body may differ in some iterations")
 
@@ -166,20 +177,27 @@ class SizesOfIterations:
                     most = math.inf if isinstance(kernel.work, Expr) else kernel.work
                     kernel.work = min(most, _NS_OF_BYTE * read)
 
-    def temporaries(self, kernels: Sequence[Kernel]) -> tuple[Buffer, ...]:
-        """Take values of no fixed size out of the arena, and return them."""
+    def temporaries(
+        self, kernels: Sequence[Kernel], appended: Sequence[Buffer] = ()
+    ) -> tuple[Buffer, ...]:
+        """Take values of no fixed size out of the arena, and return them.
+
+        Args:
+            kernels: Of the body.
+            appended: States to whose end iterations add a number of elements that is known before.
+        """
         found = dict.fromkeys(
             pointer.buffer
             for kernel in kernels
             for pointer in kernel.pointers
             if pointer.buffer.kind in (Kind.ARENA, Kind.BORDERED)
-            and self.differs(pointer.buffer.bytes)
+            and self._follows(pointer.buffer.bytes)
         )
         for buffer in found:
             if buffer.border:
                 raise NotNative("an image within a border whose size differs between iterations")
             buffer.kind = Kind.MOVING
-        return tuple(found)
+        return (*found, *appended)
 
     def rebase(
         self, kernels: Sequence[Kernel], moving: Iterable[Buffer], pointers: list[Pointer]
@@ -197,7 +215,7 @@ class SizesOfIterations:
         for kernel in kernels:
             changed = list(kernel.pointers)
             for i, pointer in enumerate(changed):
-                if not self.differs(pointer.offset) or pointer.buffer in own:
+                if not self._follows(pointer.offset) or pointer.buffer in own:
                     continue
                 if pointer.buffer not in views:
                     view = Buffer(f"part of {pointer.buffer.name}", 0, Kind.MOVING)
@@ -223,12 +241,17 @@ class SizesOfIterations:
             temporaries: The result of ``temporaries``.
             count: Where the number of the iteration lies.
         """
-        scratch = maximum(*(kernel.scratch for kernel in kernels)) if kernels else 0
+        needs = [
+            kernel.scratch for kernel in kernels if not symbols_of(kernel.scratch) & self._later
+        ]
+        scratch = maximum(*needs) if needs else 0
         found = [value.grown for value in carried if value.grown is not None]
         found += [buffer.bytes for buffer in temporaries]
         for kernel in kernels:
             found += [*kernel.sizes, kernel.tasks, *(p.offset for p in kernel.pointers)]
-        dims = tuple(dict.fromkeys(dim for dim in (*found, scratch) if self.differs(dim)))
+            if isinstance(kernel.control, Loop | Branch | Found):
+                found += kernel.control.dims()
+        dims = tuple(dict.fromkeys(dim for dim in (*found, scratch) if self._follows(dim)))
         numbers = Buffer("sizes of an iteration", 8 * (len(dims) + len(self.names)), Kind.MOVING)
         body = Body()
         out = body.raw(numbers, written=True, ctype="int64_t")

@@ -6,7 +6,7 @@ branch or in a loop of its own, copies nothing where all that reads the old stat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -15,6 +15,7 @@ from hagane.native.rules.control.bodies import WRITERS
 from hagane.ops.control.loop import hands_on
 from hagane.ops.registry import operators
 from hagane.ops.traits import Trait
+from hagane.symbolic import Dim
 
 # Operators whose results may lie in the memory of their input.
 _VIEWS = frozenset(
@@ -40,6 +41,27 @@ def is_written_in_place(graph: ir.Graph, before: ir.Value, after: ir.Value) -> b
         if old is before:
             return written
     return False
+
+
+def is_appended_to(
+    graph: ir.Graph, before: ir.Value, after: ir.Value, shape: Sequence[Dim]
+) -> bool:
+    """Whether iterations only add to the end of a state, so that what it has may stay where it is.
+
+    Args:
+        graph: The body.
+        before: The state before an iteration.
+        after: The state behind it.
+        shape: Of the state before an iteration.
+    """
+    node = after.producer()
+    if node is None or node.graph is not graph or node.domain not in ("", "ai.onnx"):
+        return False
+    if node.op_type != "Concat" or len(node.inputs) != 2 or node.inputs[0] is not before:
+        return False
+    axis = node.attributes["axis"].as_int() % len(shape)
+    returned = sum(value is after for value in graph.outputs)
+    return returned == 1 and all(dim == 1 for dim in shape[:axis])
 
 
 def _steps(
@@ -177,4 +199,4 @@ def _varies(value: ir.Value | None) -> bool:
     return False
 
 
-__all__ = ["is_written_in_place"]
+__all__ = ["is_appended_to", "is_written_in_place"]

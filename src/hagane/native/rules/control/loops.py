@@ -143,9 +143,22 @@ class LoopKernels:
         ]
         if found and self.count is not None:
             names, left = names_that_change(found, low.facts.types.invented), None
-            if are_found(names, low.facts.types.invented):
+            if are_found(names, low.facts.types.invented) or self._ends_unknown(names):
                 left = low.recorder.new("sizes of the next iteration", INT64, (len(names),))
             self.sizes = SizesOfIterations(names, left)
+
+    def _ends_unknown(self, names: Sequence[tuple[str, Dim, Dim]]) -> bool:
+        """Whether nodes of a body read a state that grows, and whose last size nothing tells before."""
+        low = self.low
+        steps = [after - symbol(name) for name, _, after in names]
+        if self.iterations is not None and all(isinstance(step, int) for step in steps):
+            return False
+        changing = {name for name, _, _ in names}
+        shapes = [(low.facts.shape(before), result) for _, before, _, result in self.states]
+        return low.forms.inner and any(
+            low.facts.uses(result) and any(symbols_of(dim) & changing for dim in shape)
+            for shape, result in shapes
+        )
 
     def _assumes(self, left: Dim, right: Dim) -> bool:
         """Whether a run compares two sizes, and goes another way if they differ."""
@@ -176,17 +189,23 @@ class LoopKernels:
             wanted = tuple(evaluate(dim, names) for dim in shape)
             if low.facts.dtype(value) != dtype or low.facts.shape(value) != wanted:
                 raise NotNative(f"'{before.name}' changes its shape between iterations")
-        places = []
-        for value, of in ((before, shape), (after, low.facts.shape(after))):
-            size = product(of) * dtype.itemsize
-            buffer = Buffer(str(value.name), size, Kind.MOVING)
-            places.append(Tensor(buffer, dtype, of, row_major(of)))
-        old, new = places
+        from hagane.native.rules.control.in_place import is_appended_to  # few models need it
+
+        appended = is_appended_to(self.body.graph, before, after, shape)
+        next_shape = low.facts.shape(after)
+        size, next_bytes = (product(of) * dtype.itemsize for of in (shape, next_shape))
+        buffer = Buffer(str(before.name), size, Kind.MOVING)
+        # A state that is only added to has one place for both.
+        next_buffer = Buffer(str(after.name), next_bytes, Kind.MOVING)
+        old = Tensor(next_buffer if appended else buffer, dtype, shape, row_major(shape))
+        new = Tensor(next_buffer, dtype, next_shape, row_major(next_shape))
         self.body.low.forms[before] = old
         begin, first, left = low.forms.contiguous(start), NONE, None
         if sizes.left is not None:
             self.left.append((len(self.carried), after, old, result))
-            size, of_any = begin.size * dtype.itemsize, old.buffer.bytes
+            size, of_any = begin.size * dtype.itemsize, size
+            if appended:
+                self.body.appended.append((after, new))
             self.carried.append(
                 Carried(old.buffer, old.buffer, add(begin), NONE, NONE, size, of_any, None, shape)
             )
@@ -307,8 +326,12 @@ class LoopKernels:
     ) -> tuple[list[Kernel], ChangingSizes]:
         """Return the body's kernels behind the one that computes their sizes in each iteration."""
         assert self.count is not None
+        sizes.note_later(kernels)
         sizes.weigh(kernels, self.iterations)
-        temporaries = sizes.temporaries(kernels)
+        found = self.body.found
+        appended = [place.buffer for _, place in self.body.appended]
+        known = [buffer for buffer in appended if not symbols_of(buffer.bytes) & found]
+        temporaries = sizes.temporaries(kernels, known)
         moving = {*temporaries, *(part.slice for part in self.scanned)}
         moving |= {buffer for value in self.carried for buffer in (value.before, value.after)}
         self.scanned += sizes.rebase(kernels, moving, self.pointers.found)
@@ -337,23 +360,29 @@ def kept_place(loop: LoopKernels, item: ir.Value, result: ir.Value) -> Tensor:
         rows = low.recorder.new(f"rows of {result.name}", low.facts.dtype(result), (most, *shape))
         loop.filled.append((result, replace(rows, shape=whole)))
         return loop.slice_of(rows, 0, most, backwards=False)
-    grown = _leave(loop, result, (0, *whole[1:]))
-    dtype = low.facts.dtype(result)
+    dtype, grown = low.facts.dtype(result), None
     buffer = Buffer(f"slice of {result.name}", 0, Kind.MOVING)
+    if _is_only_left(low, result):
+        grown = _leave(loop, result, (0, *whole[1:]))
+    elif low.facts.uses(result):
+        # When the loop has ended, the pointers to a slice point to all of them.
+        loop.filled.append((result, Tensor(buffer, dtype, whole, row_major(whole))))
     step = product(shape) * dtype.itemsize
     loop.scanned.append(Scanned(buffer, NONE, 0, step, grown))
     return Tensor(buffer, dtype, shape, row_major(shape))
 
 
+def _is_only_left(low: Lowering, result: ir.Value) -> bool:
+    """Whether a loop of the main graph makes an output that no other node of the part reads."""
+    readers = {use.node for use in result.uses()}
+    is_output = result in low.facts.outputs and not low.forms.inner
+    return is_output and not readers & set(all_nodes(low.facts.nodes))
+
+
 def _leave(loop: LoopKernels, result: ir.Value, before: tuple[Dim, ...]) -> Buffer:
     """Return the buffer of an output that is made when the loop has ended; ``before``, its shape."""
     low = loop.low
-    readers = {use.node for use in result.uses()}
-    if (
-        result not in low.facts.outputs
-        or low.forms.inner
-        or readers & set(all_nodes(low.facts.nodes))
-    ):
+    if not _is_only_left(low, result):
         raise NotNative("the number of its iterations is known only when it ends")
     grown = Buffer(str(result.name), 0, Kind.OUTPUT)
     low.forms.results[result] = grown

@@ -59,7 +59,11 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
     d = body.pointer(target, written=True)
     image, plane, area, row = (n(stride) for stride in source.strides[:4])
     (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = kernel, strides, dilations
-    load = "v_load_n(p, n)" if sw == 1 else f"v_load_strided(p, {sw}, n)"
+    inner = (
+        f"for (int64_t c = 0; c < {depth}; c++) for (int64_t i = 0; i < {kd}; i++)",
+        f"for (int64_t j = 0; j < {kh}; j++) for (int64_t k = 0; k < {kw}; k++, w += {at_once}) {{",
+        f"const float *p = s + c * {plane} + i * {dd} * {area} + j * {dh} * {row} + k * {dw}",
+    )
     body.add(
         f"int64_t z = q % {n(deep)}, block = q / {n(deep)} % {blocks};",
         f"int64_t group = q / {n(deep * blocks)} % {groups}, "
@@ -69,22 +73,25 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         f"const float *b = {b} + (group * {blocks} + block) * {at_once};",
         f"int64_t m = hg_min({at_once}, {each} - block * {at_once});",
         f"float *d = {d} + ((image * {maps} + group * {each} + block * {at_once}) * {n(deep)} + z) * {n(high * wide)};",
-        f"for (int64_t y = 0; y < {n(high)}; y++) for (int64_t x = 0; x < {n(wide)}; x += VL) {{",
-        f"int64_t n = hg_min(VL, {n(wide)} - x); const float *w = w0;",
-        *(f"vf a{j} = v_set1(b[{j}]);" for j in range(at_once)),
-        f"for (int64_t c = 0; c < {depth}; c++) for (int64_t i = 0; i < {kd}; i++)",
-        f"for (int64_t j = 0; j < {kh}; j++) for (int64_t k = 0; k < {kw}; k++, w += {at_once}) {{",
-        f"const float *p = s + c * {plane} + i * {dd} * {area} + (y * {sh} + j * {dh}) * {row} + x * {sw} + k * {dw};",
-        f"vf v = {load};",
-        *(f"a{j} = v_fma(v_set1(w[{j}]), v, a{j});" for j in range(at_once)),
-        "}",
-        f"float *o = d + y * {n(wide)} + x;",
-        *(
-            f"if (m > {j}) v_store_n(o + {body.size(j * deep * high * wide)}, a{j}, n);"
-            for j in range(at_once)
-        ),
-        "}",
+        f"const int64_t H = {n(high)}, W = {n(wide)}, map = {body.size(deep * high * wide)};",
     )
+    if sh == sw == 1:
+        body.add(*_flat(inner, at_once, row, 4 if low.facts.level.registers >= 32 else 2))
+    else:
+        load = "v_load_n(p, n)" if sw == 1 else f"v_load_strided(p, {sw}, n)"
+        body.add(
+            "for (int64_t y = 0; y < H; y++) for (int64_t x = 0; x < W; x += VL) {",
+            "int64_t n = hg_min(VL, W - x); const float *w = w0;",
+            *(f"vf a{j} = v_set1(b[{j}]);" for j in range(at_once)),
+            *inner,
+            f" + y * {sh} * {row} + x * {sw};",
+            f"vf v = {load};",
+            *(f"a{j} = v_fma(v_set1(w[{j}]), v, a{j});" for j in range(at_once)),
+            "}",
+            "float *o = d + y * W + x;",
+            *(f"if (m > {j}) v_store_n(o + {j} * map, a{j}, n);" for j in range(at_once)),
+            "}",
+        )
     pixels, flops = images * deep * high * wide, 2.0 * maps * taps
     low.recorder.emit(
         node,
@@ -94,6 +101,46 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         flops=work_of(pixels, flops),
     )
     low.forms[node.outputs[0]] = target
+
+
+def _flat(inner: Sequence[str], maps: int, row: str, most: int) -> list[str]:
+    """Return the lines that compute a plane as one line of numbers, its rows within their borders.
+
+    Several vectors of it share what is read of the filters, and narrow rows fill whole vectors; sums
+    at places of the border are left out.
+
+    Args:
+        inner: Loops over the taps, up to the pointer to the first number of the plane.
+        maps: How many are summed at once.
+        row: From one row of the source to the next.
+        most: Vectors at once.
+    """
+    lines = [f"const int64_t all = (H - 1) * {row} + W; int64_t f = 0;"]
+    vectors = most
+    while vectors:
+        sums = [(j, u) for j in range(maps) for u in range(vectors)]
+        more = f"f + {vectors - 1} * VL < all"
+        lines += [
+            f"{'while' if vectors == most else 'if'} ({more}) {{ const float *w = w0;",
+            *(f"vf a{j}_{u} = v_set1(b[{j}]);" for j, u in sums),
+            *inner,
+            " + f;",
+            *(f"const vf v{u} = v_load(p + {u} * VL);" for u in range(vectors)),
+            *(f"a{j}_{u} = v_fma(v_set1(w[{j}]), v{u}, a{j}_{u});" for j, u in sums),
+            "}",
+            f"float sums[{maps}][{vectors} * VL] __attribute__((aligned(64)));",
+            *(f"v_store(sums[{j}] + {u} * VL, a{j}_{u});" for j, u in sums),
+            f"for (int64_t at = f, end = hg_min(all, f + {vectors} * VL), n; at < end; at += n) {{",
+            f"const int64_t y = at / {row}, x = at % {row};",
+            f"if (x >= W) {{ n = {row} - x; continue; }}",
+            f"n = {row} == W ? end - at : hg_min(W - x, end - at);",  # without borders, all
+            "for (int64_t j = 0; j < m; j++)",
+            "memcpy(d + j * map + y * W + x, sums[j] + (at - f), (size_t)n * 4);",
+            "}",
+            f"f += {vectors} * VL; }}",
+        ]
+        vectors //= 2
+    return lines
 
 
 def _padded(low: Lowering, node: ir.Node, begin: Sequence[Dim], end: Sequence[Dim]) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -62,7 +63,7 @@ def panel_function(
     """
     lanes = level.lanes
     signature = (
-        f"INLINE void {name}(const float *s, const float *w, int64_t k, const float *c, int64_t cs, "
+        f"SHARED void {name}(const float *s, const float *w, int64_t k, const float *c, int64_t cs, "
         "float *d, int64_t ds)"
     )
     if not level.assembly:
@@ -146,13 +147,10 @@ def _panels(body: Body, level: Level, heights: Sequence[int], n: Dim, *, pairs: 
     narrow = not isinstance(n, int) or 0 < n % wide <= level.lanes
     cases = []
     for height in heights:
-        body.helper(panel_function(f"KERNEL_panel{height}", height, level, pairs=pairs))
-        call = f"KERNEL_panel{height}(left, w, kc, c, cs, d, ds);"
+        whole = partial(panel_function, rows=height, level=level, pairs=pairs)
+        call = f"{body.shared(whole)}(left, w, kc, c, cs, d, ds);"
         if narrow:
-            body.helper(
-                panel_function(f"KERNEL_narrow{height}", height, level, vectors=1, pairs=pairs)
-            )
-            half = f"KERNEL_narrow{height}(left, w, kc, c, cs, d, ds);"
+            half = f"{body.shared(partial(whole, vectors=1))}(left, w, kc, c, cs, d, ds);"
             call = f"if (width <= {level.lanes}) {half} else {call}"
         cases.append(f"case {height}: {call} break;")
     return ["switch (height) {", *cases, "}"]
@@ -295,7 +293,7 @@ def emit_batched(
     count = product(batch)
     body = Body()
     rows = tile_pixels(level, _BLOCKS)
-    body.helper(turn_function("KERNEL_turn", lanes))
+    body.shared(partial(turn_function, lanes=lanes), "KERNEL_turn")
     # Tiles of equal heights, so that the last one is not mostly zeros; where they are not packed
     # ahead, heights differ by a row in place of zeros.
     tiles = ceildiv(m, rows)

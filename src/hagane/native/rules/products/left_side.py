@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
@@ -33,12 +34,7 @@ def turn_function(name: str, lanes: int) -> str:
     writes ``count`` rows of ``VL`` floats, ``to`` apart, in order; missing rows are zeros.
     """
     lines = [
-        "#ifdef __clang__",
-        "#define HG_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)",
-        "#else",
-        "#define HG_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vi){__VA_ARGS__})",
-        "#endif",
-        f"INLINE void {name}(const float *s, int64_t step, int64_t rows, int64_t count, float *d, "
+        f"SHARED void {name}(const float *s, int64_t step, int64_t rows, int64_t count, float *d, "
         "int64_t to) {",
         "const vf none = {0};",
         "vf " + ", ".join(f"r{i}" for i in range(lanes)) + ", t;",
@@ -126,7 +122,7 @@ def pack_ahead(
     made = Ahead(low.recorder.new(f"{node.name} rows", FLOAT32, (size,)), lanes)
     parts = ceildiv(tiles, _TILES_AHEAD)
     body = Body()
-    body.helper(turn_function("KERNEL_turn", lanes))
+    body.shared(partial(turn_function, lanes=lanes), "KERNEL_turn")
     s, d = body.pointer(a), body.pointer(made.tensor, written=True)
     read = side(body, a, -1)
     body.add(

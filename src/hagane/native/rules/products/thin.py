@@ -6,6 +6,10 @@ sums of products along the rows of the left side. Either reads the large matrix 
 
 from __future__ import annotations
 
+from functools import partial
+
+from hagane.native.kernels.kernel import shared_function
+
 # Rows that are not packed, and columns.
 FEW_ROWS, FEW_COLUMNS = 4, 4
 # So many rows of the right side are added at once; of the left side, summed at once.
@@ -22,7 +26,7 @@ _VECTORS = {"float": ("vf", "VL", "v"), "double": ("vd", "(VL / 2)", "vd")}
 
 
 def thin_functions(kind: str) -> str:
-    """Return C functions of the products of few rows, and of few columns.
+    """Return C functions, compiled once for all kernels, of the products of few rows, and of few columns.
 
     ``KERNEL_along(a, am, ak, m, b, bk, k, n, y, ys, row)`` writes ``m`` rows of ``n`` numbers, ``ys``
     apart: ``row``, or zeros if it is NULL, and the product of ``a`` and the rows of ``b``, whose
@@ -32,6 +36,11 @@ def thin_functions(kind: str) -> str:
     Args:
         kind: ``float`` or ``double``.
     """
+    functions = ((_along, "KERNEL_along"), (_dots, "KERNEL_dots"))
+    return "\n".join(shared_function(partial(made, kind), name)[1] for made, name in functions)
+
+
+def _along(kind: str, name: str) -> str:
     vector, lanes, f = _VECTORS[kind]
 
     def added(many: int) -> str:
@@ -53,21 +62,27 @@ def thin_functions(kind: str) -> str:
     }}
   }}"""
 
-    several = range(_SUMMED)
-    begin = f"{vector} " + ", ".join(f"s{i} = {{0}}" for i in several) + ";"
-    whole = " ".join(f"s{i} += {f}_load(x + {i} * xs + i) * u;" for i in several)
-    rest = " ".join(f"s{i} += {f}_load_n(x + {i} * xs + i, k - i) * u;" for i in several)
-    end = " ".join(f"y[{i} * ys] = {f}_sum(s{i}) + (first ? first[{i} * fs] : 0);" for i in several)
     return f"""
-INLINE void KERNEL_along(const {kind} *a, int64_t am, int64_t ak, int64_t m, const {kind} *b, int64_t bk,
-                         int64_t k, int64_t n, {kind} *y, int64_t ys, const {kind} *row) {{
+SHARED void {name}(const {kind} *a, int64_t am, int64_t ak, int64_t m, const {kind} *b, int64_t bk,
+                   int64_t k, int64_t n, {kind} *y, int64_t ys, const {kind} *row) {{
   for (int64_t j0 = 0; j0 < n; j0 += {_STRETCH}) {{
   const int64_t n1 = hg_min({_STRETCH}, n - j0);
   for (int64_t r = 0; r < m; r++) for (int64_t j = 0; j < n1; j++) y[r * ys + j0 + j] = row ? row[j0 + j] : 0;
   int64_t i = 0;{added(_AT_ONCE)}{added(1)}
   }}
 }}
-INLINE void KERNEL_dots(const {kind} *x, int64_t xs, int64_t count, const {kind} *v, int64_t k, {kind} *y,
+"""
+
+
+def _dots(kind: str, name: str) -> str:
+    vector, lanes, f = _VECTORS[kind]
+    several = range(_SUMMED)
+    begin = f"{vector} " + ", ".join(f"s{i} = {{0}}" for i in several) + ";"
+    whole = " ".join(f"s{i} += {f}_load(x + {i} * xs + i) * u;" for i in several)
+    rest = " ".join(f"s{i} += {f}_load_n(x + {i} * xs + i, k - i) * u;" for i in several)
+    end = " ".join(f"y[{i} * ys] = {f}_sum(s{i}) + (first ? first[{i} * fs] : 0);" for i in several)
+    return f"""
+SHARED void {name}(const {kind} *x, int64_t xs, int64_t count, const {kind} *v, int64_t k, {kind} *y,
                         int64_t ys, const {kind} *first, int64_t fs) {{
   int64_t c = 0;
   for (; c + {_SUMMED} <= count; c += {_SUMMED}) {{

@@ -124,19 +124,18 @@ def _composed_separate(
     if rank_of(query) == 5:
         q, k, v = unpacked(query, 3)
         return q, k, v
+    if key is None:
+        return None
     hidden = size_of(query, 2)
     parts: Sequence[Any] = (None, None, None)
     if bias is not None:
-        total = size_of(bias, 0)
-        if not isinstance(hidden, int) or not isinstance(total, int):
-            return None
-        parts = op("Split", bias, [hidden, hidden, total - 2 * hidden], axis=0, outputs=3)
+        # (An open total need not show that values are as wide as they are.)
+        last = size_of(value, 2) if rank_of(key) == 3 else size_of(bias, 0) - 2 * hidden
+        parts = op("Split", bias, [hidden, hidden, last], axis=0, outputs=3)
 
     def split(x: Any, part: Any) -> Any:
         return split_heads(x if part is None else op("Add", x, part), heads)
 
-    if key is None:
-        return None
     q = split(query, parts[0])
     if rank_of(key) == 5:
         return (q, *unpacked(key, 2))

@@ -107,17 +107,18 @@ def _composed_attention(
     unidirectional: int = 0,
     n_outputs: int = 1,
 ) -> Any:
-    columns = size_of(weights, 1)
     if mask_index is not None and rank_of(mask_index) not in (1, 2, 3):
-        return None
-    if not isinstance(columns, int):
         return None
     projected = op("MatMul", x, weights)
     projected = projected if bias is None else op("Add", projected, bias)
+    columns = size_of(weights, 1)
+    sizes = list(qkv_hidden_sizes or [])
+    if not sizes and isinstance(columns, int):
+        sizes = [columns // 3] * 3
     return composed_projected(
         projected, mask_index, past, attention_bias, mask_filter_value=mask_filter_value,
-        num_heads=num_heads, scale=scale, sizes=list(qkv_hidden_sizes or [columns // 3] * 3),
-        unidirectional=unidirectional, n_outputs=n_outputs,
+        num_heads=num_heads, scale=scale, sizes=sizes, unidirectional=unidirectional,
+        n_outputs=n_outputs,
     )  # fmt: skip
 
 
@@ -134,10 +135,14 @@ def composed_projected(
     unidirectional: int,
     n_outputs: int,
 ) -> Any:
-    """``attend_projected`` over the builder."""
-    q, k, v = (
-        split_heads(part, num_heads) for part in op("Split", projected, sizes, axis=-1, outputs=3)
-    )
+    """``attend_projected`` over the builder; of three equal parts where there are no sizes."""
+    if sizes:
+        parts = op("Split", projected, sizes, axis=-1, outputs=3)
+        q, k, v = (split_heads(part, num_heads) for part in parts)
+    else:
+        whole = op("Reshape", projected, [0, 0, 3, num_heads, -1])
+        parts = op("Split", whole, axis=2, num_outputs=3, outputs=3)
+        q, k, v = (op("Transpose", op("Squeeze", one, [2]), perm=[0, 2, 1, 3]) for one in parts)
     if past is not None:
         before = op("Split", past, axis=0, num_outputs=2, outputs=2)
         keys, values = (op("Squeeze", one, [0]) for one in before)

@@ -16,7 +16,7 @@ from hagane.ops.contrib.attention.heads import (
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import composed_wide, widened
-from hagane.symbolic import floordiv
+from hagane.symbolic import Dim, floordiv
 
 
 @widened
@@ -59,25 +59,53 @@ def _composed_rotary(
 ) -> Any:
     half = size_of(cos_cache, 1)
     flat = rank_of(x) == 3
-    if not isinstance(half, int):
-        return None
-    width = size_of(x, 2) if flat else size_of(x, 3)
-    heads = num_heads
-    if flat and not heads:
-        if not isinstance(width, int):
-            return None
-        heads = width // (2 * half)
-    size = floordiv(width, heads) if flat else width
     if rank_of(position_ids) < 2:
         batch, length = size_of(x, 0), size_of(x, 1 if flat else 2)
         first = op("Reshape", position_ids, [1, 1])
         steps = op("Unsqueeze", op("Range", 0, length, 1), [0])
         position_ids = op("Expand", op("Add", steps, first), [batch, length])
+    width = size_of(x, 2) if flat else size_of(x, 3)
+    heads = num_heads
+    if not isinstance(half, int) or (flat and not heads and not isinstance(width, int)):
+        cos, sin = (op("Gather", each, position_ids, axis=0) for each in (cos_cache, sin_cache))
+        return _turned(x, cos, sin, half, heads, bool(interleaved))
+    if flat and not heads:
+        assert isinstance(width, int)
+        heads = width // (2 * half)
+    size = floordiv(width, heads) if flat else width
     return op(
         "RotaryEmbedding", x, cos_cache, sin_cache, position_ids, interleaved=interleaved,
         num_heads=heads if flat else None,
         rotary_embedding_dim=None if size == 2 * half else 2 * half,
     )  # fmt: skip
+
+
+def _turned(x: Any, cos: Any, sin: Any, half: Dim, heads: int, interleaved: bool) -> Any:
+    """Return all of ``x`` turned, whose features are pairs in each head; sizes may be open.
+
+    Args:
+        x: (batch, sequence, heads and features) or (batch, heads, sequence, features).
+        cos: (batch, sequence, half), of the angle of each pair.
+        sin: Likewise.
+        half: The pairs of a head.
+        heads: How many there are, 0 where features tell; read of three axes alone.
+        interleaved: Whether pairs are neighbours, rather than elements of two halves.
+    """
+    pair = [half, 2] if interleaved else [2, half]
+    axis, flat = 4 if interleaved else 3, rank_of(x) == 3
+    first, second = op(
+        "Split", op("Reshape", x, [0, 0, heads or -1, *pair] if flat else [0, 0, 0, *pair]),
+        axis=axis, num_outputs=2, outputs=2,
+    )  # fmt: skip
+    cos, sin = (op("Unsqueeze", each, [2 if flat else 1, axis]) for each in (cos, sin))
+    turned = op(
+        "Concat",
+        op("Sub", op("Mul", first, cos), op("Mul", second, sin)),
+        op("Add", op("Mul", first, sin), op("Mul", second, cos)),
+        axis=axis,
+    )
+    width = size_of(x, 2 if flat else 3)
+    return op("Reshape", turned, [0, 0, width] if flat else [0, 0, 0, width])
 
 
 OPERATORS = (
