@@ -86,11 +86,6 @@ def capture(
         check_apart(found.changes, examples)
     except Obstacle as error:
         raise CaptureError([str(error)]) from None
-    if not found.graph.outputs:
-        raise CaptureError([
-            "the result holds no tensor and no number, so that a graph would have no outputs; "
-            "return what the program computes"
-        ])  # fmt: skip
     for text in found.left_out:
         warnings.warn(text, CaptureNotice, stacklevel=2)
     return model_of(found, opset)

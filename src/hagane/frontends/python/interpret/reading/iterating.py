@@ -30,8 +30,9 @@ from hagane.frontends.python.values.values import (
     is_plain,
     names_of_tuple,
 )
-from hagane.symbolic import Dim, Expr, ceildiv, maximum
+from hagane.symbolic import Dim, Expr, ceildiv, maximum, symbol
 from hagane.symbolic.logic import both
+from hagane.symbolic.substitute import symbols_of
 from hagane.symbolic.term import Term
 
 # A list of this many items or fewer is followed item by item.
@@ -132,10 +133,14 @@ class Iteration(Containing):
 
     def _length(self, steps: Dim) -> Dim:
         """Return the number of a range's steps, which is negative where it ends at its start."""
-        if isinstance(steps, int) or not self.emit.builds:
+        names = symbols_of(steps) if self.emit.builds else ()
+        if all(self._is_size(symbol(name)) for name in names):
             return maximum(0, steps)
         found = self.call(Host(max), [0, steps], {})  # formulas take names for sizes, from 0 on
         return found if isinstance(found, int | Expr) else maximum(0, steps)
+
+    def _is_size(self, value: Dim) -> bool:
+        return self.decide(self.as_term(self.knowledge.less(-1, value))) is True
 
     def _tensor_items(self, value: Tensor) -> list[Value] | Many:
         if value.shape is None:

@@ -1,0 +1,113 @@
+"""Iterators: what they still have, who reads them, and whether that is as they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from hagane.frontends.python.interpret.parts import Parts
+from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.heap import Heap
+from hagane.frontends.python.values.values import (
+    DictRef,
+    ListRef,
+    Many,
+    SetRef,
+    Stream,
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from hagane.frontends.python.interpret.emit import Emitter
+
+
+class Streams(Parts):
+    """Makes iterators, and gives the items of loops one by one."""
+
+    heap: Heap
+    emit: Emitter
+
+    def __init__(self) -> None:
+        self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
+        self.left: set[int] = set()  # iterators of which the data decide how many items are left
+        self.lent: dict[int, int] = {}  # the iterator that reads an iterator, by both keys
+
+    def new_stream(self, items: Sequence[Value] | Many) -> Stream:
+        """Return a new iterator."""
+        made = Stream(self.heap.new(items if isinstance(items, Many) else tuple(items)))
+        if not isinstance(items, Many) and self.emit.literal:
+            self.lengths[made.key] = len(items)
+        return made
+
+    def check_stream(self, stream: Stream) -> None:
+        """Compare the sources of what is left of an iterator with those that it was made of."""
+        if stream.key in self.left:
+            raise CheckError(
+                "capture",
+                "an iterator is read after a loop over it that a break may have left: the data "
+                "decide what it still has; run over a list, and keep the place in a number",
+            )
+        reader = self.lent.get(stream.key)
+        if reader is not None and (reader in self.left or self.heap.contents.get(reader, ())):
+            raise CheckError(
+                "capture",
+                "an iterator is read beside another one that reads it and has items left; read "
+                "that one alone, or run over a list",
+            )
+        content = self.heap.contents.get(stream.key, ())
+        whole = self.lengths.get(stream.key)
+        if isinstance(content, Many):
+            self.heap.check_unread(stream.key, 0)
+        elif isinstance(content, tuple) and content and whole is not None:
+            self.heap.check_unread(stream.key, whole - len(content))
+
+    def lend(self, sources: Iterable[Value], reader: Stream) -> None:
+        """Note the iterators that another one reads, as far as Python asks that one."""
+        if self.emit.literal:
+            keys = (source.key for source in sources if isinstance(source, Stream))
+            self.lent.update((key, reader.key) for key in keys if key != reader.key)
+
+    def put_back(self, source: Value, items: Sequence[Value] | None) -> None:
+        """Give an iterator the items that a function has not taken; None if the data decide."""
+        if isinstance(source, Stream) and self.emit.literal:
+            if items is None:
+                self.left.add(source.key)
+            else:
+                self.heap[source.key] = tuple(items)
+
+    def in_turn(self, items: Sequence[Value], over: Value = None) -> Iterator[Value]:
+        """Yield items one by one; an iteration's writes into later ones are in them.
+
+        Args:
+            items: The items.
+            over: The object that has them, of which an iteration may change later ones.
+        """
+        if not self.emit.builds or not any(isinstance(item, Tensor | tuple) for item in items):
+            for place, item in enumerate(items):
+                yield self._item_now(over, items, place) if place else item
+            return
+        key = self.heap.new(dict(enumerate(items)))
+        for place, item in enumerate(items):
+            held = self.heap.contents.get(key, {}).get(place, item)
+            now = self._item_now(over, items, place) if place else item
+            yield held if now is item else now
+        self.heap.contents.pop(key, None)
+
+    def _item_now(self, over: Value, items: Sequence[Value], place: int) -> Value:
+        """Return an item of a loop's object as it is when its turn comes."""
+        if not self.emit.literal:
+            return items[place]
+        if isinstance(over, Stream):
+            read = self.lengths.get(over.key, len(items)) - len(items)
+            self.heap.check_unread(over.key, read + place)
+        elif isinstance(over, ListRef | SetRef | DictRef):
+            content = self.heap[over]
+            if isinstance(content, tuple | dict) and len(content) != len(items):
+                raise CheckError(
+                    "order",
+                    "a loop runs over a list that it changes; run over a copy, or use while",
+                )
+            if isinstance(content, tuple):
+                return content[place]
+        return items[place]
