@@ -14,7 +14,7 @@ import hagane
 CASES = [
     ("MaxPool", [1, 1, 9001], {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
     ("MaxPool", [2, 1, 4096], {"kernel_shape": [2], "strides": [1]}),
-    ("MaxPool", [1, 2, 5000], {"kernel_shape": [9], "dilations": [7], "pads": [20, 3]}),
+    ("MaxPool", [1, 2, 5000], {"kernel_shape": [9], "dilations": [7], "pads": [8, 3]}),
     ("AveragePool", [1, 1, 9001], {"kernel_shape": [5], "pads": [2, 4], "count_include_pad": 1}),
     ("AveragePool", [1, 3, 8200], {"kernel_shape": [10], "strides": [4], "ceil_mode": 1}),
     ("AveragePool", [1, 1, 5, 4200], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
