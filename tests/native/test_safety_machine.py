@@ -76,7 +76,7 @@ REMEDY = "let CC name another compiler, or pip install 'hagane[compiler]'"
         ("exit; }; echo broken >&2; exit 1", "failed with exit code 1:\nbroken"),
         ("exit; }; kill -ABRT $$", "failed with signal SIGABRT"),
         ("exit; }; sleep 60", "had not ended after 0.5 seconds"),
-        ("exit; }; exit 0", "reported no error, yet wrote no 'engine.o'"),
+        ("exit; }; exit 0", "reported no error, yet wrote no '"),
         ('rm "$0"; exit; }', "cannot be started: [Errno 2] No such file or directory"),
         ('exit; }; for x; do :; done; echo junk > "$x"', "what the compiler made cannot be loaded"),
         (

@@ -118,7 +118,8 @@ def test_arrays_in_arguments_of_links_are_read_anew(kind: Any) -> None:
                 optimizer.update(of_link, link, {"x": x, "t": t})
         found.append([p.array for p in link.params()])
     for mine, one in zip(*found, strict=True):
-        np.testing.assert_allclose(mine, one, rtol=1e-5)
+        # Means of two thousand numbers, of which eager ones have the error.
+        np.testing.assert_allclose(mine, one, rtol=1e-5, atol=2e-7)
 
 
 def of_many(module: Any, *batch: Any) -> Any:

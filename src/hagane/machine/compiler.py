@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -116,9 +117,19 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
         NoCompiler: There is none; the message says how to get one.
     """
     environment = os.environ if environment is None else environment
-    wanted = environment.get("CC", "").split()
+    with _ASKING:  # several threads begin to compile at once
+        return _found(environment.get("CC", ""), environment.get("PATH", os.defpath))
+
+
+_ASKING = threading.Lock()
+
+
+@cache
+def _found(named: str, folders: str) -> Compiler:
+    """Return the compiler that is named, or another on the path; each is asked once a process."""
+    wanted = named.split()
     for words in ([wanted] if wanted else []) + [[name] for name in _NAMES]:
-        path = shutil.which(words[0], path=environment.get("PATH", os.defpath))
+        path = shutil.which(words[0], path=folders)
         found = None if path is None else _compiler((path, *words[1:]))
         if found is not None:
             return found
@@ -134,9 +145,8 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     )
 
 
-@cache
 def _compiler(command: tuple[str, ...]) -> Compiler | None:
-    """Return a compiler that answers, or None; each is asked once a process."""
+    """Return a compiler that answers, or None."""
     try:
         environment = {**os.environ, "LC_ALL": "C"}
         code, text = _run((*command, "--version"), command, _VERSION_LIMIT, environment)

@@ -82,7 +82,7 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
     rows, columns = ctx.shape(1, rank=2)
     ctx.unify(hidden, rows, "expected as many weight rows as input features")
     heads, sizes = ctx.attr("num_heads"), ctx.attr("qkv_hidden_sizes")
-    value: Dim = sizes[2] if sizes else floordiv(columns, 3)
+    value: Dim = sizes[2] if sizes else heads * floordiv(columns, 3 * heads)
     total: Dim = length
     if ctx.has(4):
         total = total + ctx.shape(4, rank=5)[3]
