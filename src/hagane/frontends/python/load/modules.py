@@ -31,7 +31,7 @@ from hagane.frontends.python.load.lazily import (
 from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
-from hagane.frontends.python.standard.outside import SILENT
+from hagane.frontends.python.values.loggers import SILENT
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,

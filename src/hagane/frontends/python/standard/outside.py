@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.loggers import SILENT
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -166,28 +167,6 @@ class World(Core):
 
 # Functions of ``time`` that give numbers; others give texts and parts of a date.
 _TIMES = ("time", "process_time", "monotonic_time", "thread_time", "mktime")
-
-
-class _Silent:
-    """A logger, or a part of one: no call returns anything."""
-
-    __module__ = "logging"
-    __name__ = "logger"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _OF_LOGGERS.get(name, self)
-
-    def __call__(self) -> None:
-        raise NotImplementedError
-
-
-SILENT = _Silent()
-_OF_LOGGERS: dict[str, Any] = {
-    "handlers": [], "filters": [], "name": "root", "level": 20, "propagate": True, "parent": None,
-    "disabled": False,
-}  # fmt: skip
 
 
 def _runs(value: Value) -> bool:

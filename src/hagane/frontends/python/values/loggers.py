@@ -99,4 +99,26 @@ def as_logging(found: Any) -> Any:
     return _BASES.get(found.__name__)
 
 
-__all__ = ["as_logging"]
+class _Silent:
+    """A logger, or a part of one: no call returns anything."""
+
+    __module__ = "logging"
+    __name__ = "logger"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _OF_LOGGERS.get(name, self)
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+SILENT = _Silent()
+_OF_LOGGERS: dict[str, Any] = {
+    "handlers": [], "filters": [], "name": "root", "level": 20, "propagate": True, "parent": None,
+    "disabled": False,
+}  # fmt: skip
+
+
+__all__ = ["SILENT", "as_logging"]
