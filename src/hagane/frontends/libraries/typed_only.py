@@ -50,7 +50,6 @@ TYPED_ONLY: dict[str, str] = {
         _PLACE,
     ),
     "numpy.lib.stride_tricks.as_strided": _BITS,
-    "numpy.linalg.lstsq": "how many errors it returns, and the rank, only the run knows",
     "numpy.isnat": _DATES,
     **dict.fromkeys(
         ("torch.Tensor.backward", "torch.autograd.backward", "torch.Tensor.grad"),

@@ -279,6 +279,28 @@ def isreal(x: Any) -> Any:
     return np.imag(np.asarray(x)) == 0
 
 
+def isposinf(x: Any) -> Any:
+    """Return which numbers are infinite and positive."""
+    return np.isinf(x) & (np.asarray(x) > 0)
+
+
+def isneginf(x: Any) -> Any:
+    """Return which numbers are infinite and negative."""
+    return np.isinf(x) & (np.asarray(x) < 0)
+
+
+def sort_complex(a: Any) -> Any:
+    """Return numbers in order along the last axis, as complex ones."""
+    numbers = np.asarray(a)
+    small = numbers.dtype.kind == "f" and numbers.dtype.itemsize <= 4
+    return np.sort(numbers.astype(np.complex64 if small else np.complex128))
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """Return the edges of bins of equal width, or those that are given."""
+    return np.histogram(a, bins, range)[1]
+
+
 def fix(x: Any) -> Any:
     """Return numbers rounded towards zero."""
     return np.trunc(x)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.composed import programmed
-from hagane.frontends.libraries.numpy import array_programs, programs
+from hagane.frontends.libraries.numpy import array_programs, fitting, programs
 from hagane.frontends.libraries.numpy.joining import concatenated
 from hagane.frontends.libraries.numpy.operands import axis as checked_axis
 from hagane.frontends.libraries.numpy.operands import (
@@ -47,6 +47,10 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "iscomplexobj": array_programs.iscomplexobj, "isrealobj": array_programs.isrealobj,
     "iscomplex": array_programs.iscomplex, "isreal": array_programs.isreal,
     "ndindex": array_programs.ndindex, "ndenumerate": array_programs.ndenumerate,
+    "isposinf": array_programs.isposinf, "isneginf": array_programs.isneginf,
+    "sort_complex": array_programs.sort_complex,
+    "histogram_bin_edges": array_programs.histogram_bin_edges,
+    "poly": fitting.poly, "polyfit": fitting.polyfit,
     "fix": array_programs.fix, "unwrap": array_programs.unwrap,
     "ediff1d": array_programs.ediff1d, "trim_zeros": array_programs.trim_zeros,
     "fft.fftshift": array_programs.fftshift, "fft.ifftshift": array_programs.ifftshift,

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.indexing import broadcast_shapes
+from hagane.frontends.libraries.numpy import fitting
 from hagane.frontends.libraries.numpy.operands import (
     DOUBLE,
     FLOAT,
@@ -26,6 +27,7 @@ from hagane.frontends.libraries.numpy.reducing import reduced
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Fields, Tensor, Value, is_plain
 from hagane.ops.functions.sums import distances, factors, linalg, products, statistics
 from hagane.symbolic import Dim, minimum, product
@@ -374,6 +376,8 @@ def lstsq(t: Core, a: Value, b: Value, rcond: Value = None) -> Value:
         t.fail("rank-mismatch", f"lstsq: expected a vector or a matrix, got {t.show(right)}", right)
     if t.emit.differ(own[0], shape[0]):
         t.fail("shape-mismatch", f"{t.show(x)} does not fit {t.show(right)}", x, right)
+    if t.emit.builds:
+        return run_own(t, fitting.lstsq, [x, right, rcond], {})
     dtype = FLOAT if x.dtype == FLOAT == right.dtype else DOUBLE
     found = typed(t, "LeastSquares", [x, right], dtype, (shape[1], *own[1:]))
     errors = typed(t, "LeastSquares", [x, right], dtype, (t.emit.fresh("errors"),))
