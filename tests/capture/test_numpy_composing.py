@@ -58,6 +58,7 @@ EXPRESSIONS = [
     "np.digitize(np.where(x > 0, np.nan, x), np.array([-1, 0, 1]))",
     "np.array_split(x, [2, 1])[2]", "np.split(n, [-1])[1]",
     "np.nan_to_num(np.where(x > 0, np.nan, -np.inf), nan=np.inf, posinf=3)",
+    "np.isclose(x * 0 + 1, 0.9999999999999998, atol=0, rtol=0)",
     "np.mgrid[1:7:2] * n[0, 0]", "(x > 0) ** 2", "np.cov(x[:1])", "n ** 2", "x ** 2",
 ]  # fmt: skip
 

@@ -260,7 +260,9 @@ def isclose(
     left, right = to_array(t, a), to_array(t, b)
     shape = broadcast_shape(t, left, right)
     given = isinstance(rtol, int | float) and isinstance(atol, int | float)
-    dtype = promoted(t, [left, right, 0.0])
+    numbers = all(map(is_number, (a, b)))  # a number beside an array has its type
+    values = [x if is_number(x) and not numbers else y for x, y in ((a, left), (b, right))]
+    dtype = promoted(t, [*values, 0.0])
     if not given or dtype not in FLOATS or not isinstance(equal_nan, bool):
         return typed(t, "IsClose", [left, right], BOOL, shape)
     operands = [cast(t, x, dtype) for x in (left, right)]
