@@ -88,7 +88,8 @@ def of_one_number(x: float, c: complex) -> Any:
     return (
         cmath.exp(z), cmath.phase(z), cmath.polar(z), cmath.rect(x, 2.0), cmath.isfinite(z),
         cmath.log(z, 10), cmath.atanh(z * 0.5), cmath.isclose(z, z + 1e-3, rel_tol=0.1),
-        cmath.sqrt(c), z * c.conjugate(), math.isclose(2.0, 2.1, rel_tol=0.1), c == 2,
+        np.geomspace(c, 2j, 3)[1], np.linspace(c, 1, 3)[1], cmath.sqrt(c), z * c.conjugate(),
+        math.isclose(2.0, 2.1, rel_tol=0.1), c == 2,
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ from hagane.frontends.libraries.memory.writing import fitting
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import PART
-from hagane.frontends.python.values.values import DType, Host, Real, Tensor, Value
+from hagane.frontends.python.values.values import DType, Host, Real, Tensor, Value, is_plain
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.numbers.elementary import add, mul, sub
 from hagane.ops.functions.sums.spectra import Pair
@@ -171,6 +171,8 @@ class ComplexParts:
         if last in FILLING:
             return self._filled(core, last, arguments, keywords, again)
         concerned = any(map(is_complex, given))
+        if concerned and name in _SPACED:
+            return _spaced(core, name, arguments, keywords)
         own = "numpy.ndarray" if name.startswith("numpy.") else "torch.Tensor"
         if (transforms and own == "numpy.ndarray") or (concerned and last in RULES):
             core.emit.kind = own
@@ -371,6 +373,23 @@ class ComplexParts:
         core.emit.explain(made, RESULT)
         self._pairs[made.value] = real, imaginary
         return made
+
+
+_SPACED = ("numpy.linspace", "numpy.geomspace", "numpy.logspace", "numpy.arange")
+
+
+def _spaced(
+    core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Value:
+    """Return complex numbers between two that are known."""
+    if not all(map(is_plain, (*arguments, *keywords.values()))):
+        raise CheckError("capture", f"'{name}' of complex numbers that the data decide")
+    function = getattr(np, name.rpartition(".")[2])
+    core.emit.kind = "numpy.ndarray"
+    try:
+        return core.emit.constant(function(*arguments, **keywords))
+    except (TypeError, ValueError) as error:
+        raise CheckError("value", f"{type(error).__name__}: {error}") from None
 
 
 def _array(part: Any, to: ir.DataType) -> Any:
