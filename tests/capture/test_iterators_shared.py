@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import os
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -116,3 +117,17 @@ def test_logarithms_of_powers_are_whole() -> None:
 def test_an_iterator_beside_its_reader_is_refused(program: Callable[..., Any]) -> None:
     with pytest.raises(CaptureError, match="an iterator is read beside another one that reads it"):
         hagane.capture(program, "float64[1]")
+
+
+def by_environment(x: Any) -> Any:
+    if os.environ.get("HAGANE_TEST_NOWHERE") or "HAGANE_TEST_NOWHERE" in os.environ:
+        return x
+    try:
+        return x * float(os.environ["HAGANE_TEST_NOWHERE"])
+    except KeyError:
+        return x * float(os.getenv("HAGANE_TEST_HERE", "1"))
+
+
+def test_what_the_environment_lacks_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAGANE_TEST_HERE", "2")
+    assert hagane.compile(by_environment, fullgraph=True)(np.ones(2)).tolist() == [2, 2]

@@ -102,7 +102,8 @@ class Items(Iteration):
             return value  # List[int]: an annotation
         if isinstance(value, Host):
             if is_plain(index):
-                if isinstance(value.object, os._Environ) and index not in value.object:
+                is_lacking = isinstance(value.object, os._Environ) and index not in value.object
+                if is_lacking and not self.emit.builds:
                     return self.outside(f"the variable {index!r} of the environment")
                 item = partial(apply_plain, lambda v, i: v[i], value.object, index)
                 return self._asked(value.object, item)
