@@ -1,11 +1,9 @@
-"""Iterators that several readers share, ranges of negative numbers, logarithms of powers."""
+"""Iterators that several readers share, ranges of negative numbers, and what counts as empty."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import operator
-import os
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -96,38 +94,7 @@ def of_generator(a: Any) -> Any:
     return a, any(x > 2 for x in source), list(source)
 
 
-def digits(x: Any) -> Any:
-    return (
-        np.log10(x), np.log2(x), np.cbrt(x), math.log10(x[3]), int(math.log10(x[15])),
-        math.log2(x[-1]), math.hypot(x[0] * 1e300, 1e300), math.cbrt(x[3]), math.ldexp(x[2], 3),
-    )  # fmt: skip
-
-
-def test_logarithms_of_powers_are_whole() -> None:
-    given = np.array([*(10.0**k for k in range(22)), *(2.0**k for k in range(40))])
-    found, expected = hagane.compile(digits, fullgraph=True)(given), digits(given)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=5e-16, atol=1e-17)
-    assert found[0][:22].tolist() == list(range(22))
-    assert found[1][22:].tolist() == list(range(40))
-    assert found[4:6] == (15, 39.0)
-
-
 @pytest.mark.parametrize("program", [mapped, broken_off, of_generator])
 def test_an_iterator_beside_its_reader_is_refused(program: Callable[..., Any]) -> None:
     with pytest.raises(CaptureError, match="an iterator is read beside another one that reads it"):
         hagane.capture(program, "float64[1]")
-
-
-def by_environment(x: Any) -> Any:
-    if os.environ.get("HAGANE_TEST_NOWHERE") or "HAGANE_TEST_NOWHERE" in os.environ:
-        return x
-    try:
-        return x * float(os.environ["HAGANE_TEST_NOWHERE"])
-    except KeyError:
-        return x * float(os.getenv("HAGANE_TEST_HERE", "1"))
-
-
-def test_what_the_environment_lacks_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HAGANE_TEST_HERE", "2")
-    assert hagane.compile(by_environment, fullgraph=True)(np.ones(2)).tolist() == [2, 2]

@@ -44,9 +44,9 @@ from hagane.ops.functions.sums.spectra import Pair
 from hagane.ops.functions.tensors.parts import element
 from hagane.ops.functions.tensors.shapes import expand_like, zeros_like
 
-RESULT = (
-    "a complex tensor is two real ones in a graph, and cannot be a result or the state of a loop; "
-    "use torch.view_as_real, or .real and .imag"
+_WITHOUT_FORMULA = (
+    "a complex tensor is two real ones in a graph, and no formula tells what becomes of these "
+    "here; use torch.view_as_real, or .real and .imag"
 )
 _NAMES = {"complex64": ir.DataType.COMPLEX64, "complex128": ir.DataType.COMPLEX128}
 _NAMES |= {"complex": ir.DataType.COMPLEX128, "c8": ir.DataType.COMPLEX64}
@@ -370,7 +370,7 @@ class ComplexParts:
                     core.emit.show_sizes(x, promised.shape)
             made.shape = promised.shape
         made.kind = kind
-        core.emit.explain(made, RESULT)
+        core.emit.explain(made, _WITHOUT_FORMULA)
         self._pairs[made.value] = real, imaginary
         return made
 
