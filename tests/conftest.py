@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long: a test's levels but one, half of short tables, three quarters of long ones."""
+    """Mark as long: a test's levels but one, three quarters of short tables, seven eighths of long ones."""
     tables: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and _TESTS in item.path.parents:
@@ -54,8 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         left = _at_one_level(cases, name)
         place = path.relative_to(_TESTS).as_posix()
         if len(left) > _FEW and place.startswith(_SHARED):
-            share = 2 if len(left) <= _SHORT else 4
-            share = 6 if place.startswith("models/") else share  # a model takes a second
+            share = 4 if len(left) <= _SHORT else 8
+            share = 12 if place.startswith("models/") else share  # a model takes a second
             chosen = [case for case in left if crc32(case.name.encode()) % share == 0]
             left = chosen or left[:1]
         for case in set(cases) - set(left):

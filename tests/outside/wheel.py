@@ -94,17 +94,17 @@ def main() -> None:
     extras = sorted(set(project["optional-dependencies"]) - NOT_FOR_USERS)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-        run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, folder=folder)
-        (wheel,) = folder.glob("hagane-*.whl")
         venv.create(folder / "clean", with_pip=True)
         python = folder / "clean" / "bin" / "python"
         hagane = folder / "clean" / "bin" / "hagane"
+        pip = (python, "-m", "pip", "--disable-pip-version-check")
+        run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, folder=folder)
+        (wheel,) = folder.glob("hagane-*.whl")
         for file, text in FILES.items():
             (folder / file).write_text(text, encoding="utf-8")
         for extra in ["", *extras] if every else ["", *NEEDING, together(extras)]:
             wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-            run(python, "-m", "pip", "install", "--no-compile", "--quiet", wanted, folder=folder)
+            run(*pip, "install", "--no-compile", "--quiet", wanted, folder=folder)
             answer = run(python, "-c", PROGRAM, folder=folder)
             if not extra:
                 bare(python, hagane, folder)
