@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long: a test's levels but one, three quarters of short tables, seven eighths of long ones."""
+    """Mark as long: a test's levels but one, most of the cases of tables."""
     tables: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and _TESTS in item.path.parents:
