@@ -74,6 +74,51 @@ def inputs_of(case: Case, turn: int) -> dict[str, Any]:
     return found
 
 
+def differs(found: Sequence[Any], expected: Sequence[torch.Tensor]) -> str:
+    """Return how results differ from those expected; empty if they do not."""
+    if len(found) != len(expected):
+        return f"{len(found)} results, expected {len(expected)}"
+    for place, (a, b) in enumerate(zip(found, expected, strict=True)):
+        a = torch.as_tensor(a)
+        if a.shape != b.shape:
+            return f"result {place} has shape {list(a.shape)}, expected {list(b.shape)}"
+        if not b.numel():
+            continue
+        a, b = a.double(), b.double()
+        scale = max(float(b[b.isfinite()].abs().max()) if b.isfinite().any() else 1.0, 1e-6)
+        gap = float((a - b).abs().nan_to_num(posinf=0.0).max()) / scale
+        if not gap < 2e-3:
+            return f"result {place} differs by {gap:.2g}"
+    return ""
+
+
+def rows_differ(found: Sequence[Any], expected: Sequence[torch.Tensor], pictures: int) -> str:
+    """Return how what a detector finds differs from what is expected, in any order of the boxes.
+
+    Scores that lie a rounding apart swap places, and with them boxes that suppress each other or
+    fall behind the last place: PyTorch's own, too, where a picture changes by one part in a
+    million. So 98 of 100 boxes with their scores, labels and masks have to be the same.
+    """
+    if len(found) != len(expected):
+        return f"{len(found)} results, expected {len(expected)}"
+    parts = len(expected) // pictures
+    for first in range(0, len(expected), parts):
+        same: Any = True
+        for a, b in zip(found[first : first + parts], expected[first : first + parts], strict=True):
+            a = torch.as_tensor(a)
+            if a.shape[1:] != b.shape[1:]:
+                return f"a result has shape {list(a.shape)}, expected {list(b.shape)}"
+            a, b = a.double().flatten(1) if a.dim() > 1 else a.double()[:, None], b.double()
+            b = b.flatten(1) if b.dim() > 1 else b[:, None]
+            scale = max(float(b.abs().max()) if b.numel() else 1.0, 1e-6)
+            same = same & (torch.cdist(b, a, p=float("inf")) / scale < 2e-3)
+        rows, columns = same.shape
+        shared = min(int(same.any(1).sum()), int(same.any(0).sum()))
+        if shared < 0.98 * max(rows, columns):
+            return f"{shared} of {rows} boxes are among {columns}"
+    return ""
+
+
 def leaves(value: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors of a result in their order."""
     if isinstance(value, torch.Tensor):
@@ -152,19 +197,12 @@ def agreement(
                 found = [one for one, own in zip(found, held, strict=True) if not own]
         except Exception as error:
             return f"run at size {turn}: {problem(error)}"
-        if len(found) != len(expected):
-            return f"{len(found)} results, expected {len(expected)}"
-        for place, (a, b) in enumerate(zip(found, expected, strict=True)):
-            a = torch.as_tensor(a)
-            if a.shape != b.shape:
-                return f"result {place} has shape {list(a.shape)}, expected {list(b.shape)}"
-            if not b.numel():
-                continue
-            a, b = a.double(), b.double()
-            scale = max(float(b[b.isfinite()].abs().max()) if b.isfinite().any() else 1.0, 1e-6)
-            gap = float((a - b).abs().nan_to_num(posinf=0.0).max()) / scale
-            if not gap < 2e-3:
-                return f"result {place} differs by {gap:.2g} at size {turn}"
+        if case.name in DATA_DEPENDENT:
+            difference = rows_differ(found, expected, len(result))
+        else:
+            difference = differs(found, expected)
+        if difference:
+            return f"{difference} at size {turn}"
     return ""
 
 

@@ -358,9 +358,27 @@ def _torchvision(name: str, **settings: Any) -> Callable[[], Any]:
         own |= (
             {"weights_backbone": None} if "fcn" in name or "lab" in name or "aspp" in name else {}
         )
-        return torchvision.models.get_model(name, weights=None, **own, **settings)
+        model = torchvision.models.get_model(name, weights=None, **own, **settings)
+        if name.startswith("ssdlite"):
+            _normalise(model)
+        return model
 
     return make
+
+
+def _normalise(model: Any) -> None:
+    """Give batch normalisations the statistics of a picture of noise.
+
+    As they are made, values vanish on the way and all scores of boxes are one number: the result
+    is then the order in which a library sorts equal numbers.
+    """
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None
+    model.train()
+    with torch.no_grad():
+        model.head([*model.backbone(torch.randn(4, 3, 320, 320)).values()])
+    model.eval()
 
 
 def _diffuser(name: str, settings: Mapping[str, Any]) -> Callable[[], Any]:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import hagane
+from hagane.errors import CaptureError
 from hagane.graph import to_proto
 
 
@@ -46,6 +47,26 @@ def test_suppressed_boxes_are_those_of_the_definition() -> None:
             places, best = run(None, {"boxes": boxes, "scores": scores})
             assert list(places) == expected
             np.testing.assert_array_equal(best, scores[expected])
+
+
+def test_suppression_in_double_precision_keeps_its_precision() -> None:
+    model = hagane.capture(suppressed, "float64[n, 4]", "float64[n]")
+    session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
+    rng = np.random.default_rng(3)
+    for count in (0, 1, 40):
+        low = rng.uniform(0, 6, (count, 2))
+        boxes = np.concatenate([low, low + rng.uniform(1, 5, (count, 2))], 1)
+        scores = 1 + rng.permutation(count) * 1e-12  # one number in float32
+        expected = kept_boxes(boxes, scores, 0.4)
+        for run in (session.run, hagane.InferenceSession(model).run):
+            places, best = run(None, {"boxes": boxes, "scores": scores})
+            assert list(places) == expected
+            np.testing.assert_array_equal(best, scores[expected])
+
+
+def test_boxes_and_scores_have_one_type() -> None:
+    with pytest.raises(CaptureError, match="expected 'dets' and 'scores' of one type, got float32"):
+        hagane.capture(suppressed, "float32[n, 4]", "float64[n]")
 
 
 def pooled_regions(x: np.ndarray, rois: np.ndarray, exact: bool) -> np.ndarray:

@@ -174,3 +174,25 @@ def spawn(
     """Call a function once for each process."""
     for rank in range(nprocs):
         fn(rank, *args)
+
+
+def suppressed(boxes: Any, scores: Any, threshold: Any) -> Any:
+    """Return the places of the boxes that no better one overlaps, in the precision of the boxes.
+
+    ONNX's NonMaxSuppression is of float32 alone.
+    https://docs.pytorch.org/vision/stable/generated/torchvision.ops.nms.html
+    """
+    import torch
+
+    order = scores.argsort(descending=True, stable=True)
+    ranked = boxes[order]
+    areas = (ranked[:, 2] - ranked[:, 0]) * (ranked[:, 3] - ranked[:, 1])
+    low = torch.maximum(ranked[:, None, :2], ranked[None, :, :2])
+    high = torch.minimum(ranked[:, None, 2:], ranked[None, :, 2:])
+    shared = (high - low).clamp(min=0).prod(2)
+    overlap = shared / (areas[:, None] + areas[None, :] - shared) > threshold
+    behind = torch.ones_like(overlap).triu(1)
+    kept = torch.ones_like(order, dtype=torch.bool)
+    for place in range(boxes.shape[0]):
+        kept = kept & ~(overlap[place] & behind[place] & kept[place])
+    return order[kept]

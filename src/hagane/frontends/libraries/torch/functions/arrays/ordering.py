@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, computed
+from hagane.frontends.libraries.torch import programs
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -21,6 +22,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import Fields, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import cast as to_dtype
@@ -220,6 +222,12 @@ def nms(t: Core, dets: Value, scores: Value, iou_threshold: Value) -> Tensor:
             t.fail("rank", f"expected {rank} axes of '{name}', got {t.show(x)}", x)
     if not isinstance(iou_threshold, float | int):
         t.fail("value", f"expected 'iou_threshold' to be a number, got {t.show(iou_threshold)}")
+    if boxes.dtype != found.dtype:
+        t.fail("dtype", f"expected 'dets' and 'scores' of one type, got {t.show(boxes)} and "
+               f"{t.show(found)}", boxes)  # fmt: skip
+    if boxes.dtype == ir.DataType.DOUBLE:
+        return need_tensor(t, run_own(t, programs.suppressed, [boxes, found, iou_threshold], {}),
+                           "kept")  # fmt: skip
     count = t.emit.count("kept", boxes)
 
     def kept() -> Value:
