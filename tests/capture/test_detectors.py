@@ -65,7 +65,10 @@ def test_suppression_in_double_precision_keeps_its_precision() -> None:
 
 
 def test_boxes_and_scores_have_one_type() -> None:
-    with pytest.raises(CaptureError, match="expected 'dets' and 'scores' of one type, got float32"):
+    with pytest.raises(
+        CaptureError,
+        match=r"expected 'dets' and 'scores' of one type, got torch.Tensor\(dtype=float32",
+    ):
         hagane.capture(suppressed, "float32[n, 4]", "float64[n]")
 
 
