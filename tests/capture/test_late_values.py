@@ -12,6 +12,7 @@ import torch
 import hagane
 import hagane.functions as F  # noqa: N812
 import hagane.links as L  # noqa: N812
+from hagane import variable
 from hagane.errors import CaptureError
 from hagane.graph import to_proto
 
@@ -145,6 +146,27 @@ def test_links_begin_without_a_state_in_sentences_of_any_length(cell: Any) -> No
             for session in sessions:
                 found = session.run(["output"], {"ids": ids})[0]
                 np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def gathered(x: Any) -> Any:
+    """A state that a class makes where there is none, called by the module that defines it."""
+    states: list[Any] = [None]
+    found = []
+    for row in range(x.shape[0]):
+        state = states[-1]
+        if state is None:
+            state = variable.Variable(np.zeros(3, "f"))
+        states = [F.tanh(state + x[row])]
+        found.append(states[0])
+    return F.stack(found)
+
+
+def test_a_class_of_the_framework_may_be_called_by_its_module() -> None:
+    session = hagane.InferenceSession(hagane.capture(gathered, "float32[rows, 3]"))
+    for rows in (1, 4):
+        x = np.random.randn(rows, 3).astype("f")
+        (found,) = session.run(None, {"x": x})
+        np.testing.assert_allclose(found, gathered(x).array, rtol=1e-5, atol=1e-6)
 
 
 class Seldom(hagane.Chain):

@@ -88,11 +88,13 @@ class Names:
         table = self.tables.get(root)
         if name.startswith("torch.functional."):  # PyTorch's own, under its name too
             return f"torch.{name.removeprefix('torch.functional.')}"
-        if root != "hagane" and table is not None and len(rest) > 2:
-            return table.outer_name(name)
         if root != "hagane":
-            return name
+            inner = len(rest) > 2 or (root == "chainer" and len(rest) == 2)
+            return table.outer_name(name) if table is not None and inner else name
         name = name.replace("hagane.nn.functions", "hagane.functions", 1)
+        if name not in self._successors and len(rest) == 2 and "chainer" in self.tables:
+            outer = self.tables["chainer"].outer_name(f"chainer.{'.'.join(rest)}")
+            name = outer if outer.count(".") == 1 else name
         return self._successors.get(name, name)
 
     def knows(self, name: str) -> bool:

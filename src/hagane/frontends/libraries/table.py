@@ -150,7 +150,8 @@ class Table:
     def outer_name(self, name: str) -> str:
         """Return the known name of a function or class named by the module that defines it.
 
-        ``torch.nn.modules.conv.Conv2d`` is ``torch.nn.Conv2d``. Names that are known stay, and
+        ``torch.nn.modules.conv.Conv2d`` is ``torch.nn.Conv2d``, ``chainer.variable.Variable`` is
+        ``chainer.Variable``. Names that are known stay, and
         those of modules and classes that are known, which have no others.
         """
         known = (self.functions, self.layers, self.names, self.constants, self.transparent)
@@ -159,9 +160,11 @@ class Table:
             if any(f"{short}.{last}" in names for names in known):
                 return f"{short}.{last}"
             if short in self._modules or short in self.layers:
-                break
+                return name
             short = short.rpartition(".")[0]
-        return name
+        outer = f"{self.root}.{last}"
+        is_class = last[:1].isupper() and any(outer in names for names in known)
+        return outer if is_class else name
 
     def named(
         self,
