@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hagane
-from hagane.errors import CaptureError
 
 
 def counted(ids: Any, w: Any) -> Any:
@@ -49,16 +47,6 @@ def test_a_program_gives_what_numpy_gives(program: Any) -> None:
         for left, right in zip(found, want if isinstance(want, tuple) else (want,), strict=True):
             np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
             assert left.dtype == right.dtype
-
-
-@functools.lru_cache
-def cached(n: int) -> int:
-    return n if n < 2 else cached(n - 1) + cached(n - 2)
-
-
-def test_a_function_that_keeps_its_results_is_refused_with_a_remedy() -> None:
-    with pytest.raises(CaptureError, match=r"cached' keeps its results .* call its __wrapped__"):
-        hagane.capture(lambda x: x * cached(6), np.zeros(3))
 
 
 def test_an_example_that_a_ufunc_changes_is_an_output_of_its_new_content() -> None:

@@ -87,6 +87,7 @@ class Core(Streams):
         self.caught: list[CheckError] = []  # the exceptions that are being handled
         self.loops: list[list[Exit]] = []
         self.variables = self.heap.new({})  # context variables that the program set
+        self.kept: dict[Any, list[Any]] = {}  # results of functions that functools keeps
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
         self._function_names: dict[tuple[Any, int], int] = {}  # where their attributes lie
         self.opened: set[int] = set()  # objects with attributes whose names are not known

@@ -318,6 +318,8 @@ class Objects(ObjectsOfExceptions):
         """Return the value of a name of a class when it is reached through ``receiver``."""
         if isinstance(found, Function | Generated):
             return Bound(found, receiver)
+        if isinstance(found, Host) and hasattr(found.object, "cache_info"):
+            return Bound(found, receiver)
         if isinstance(found, Wrapped):
             if found.kind == "staticmethod":
                 return found.function

@@ -21,8 +21,8 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard import records, signatures, standard
 from hagane.frontends.python.standard.arguments import Arguments
 from hagane.frontends.python.standard.iterables import Iterables
+from hagane.frontends.python.standard.kept import KeptResults
 from hagane.frontends.python.standard.outside import World
-from hagane.frontends.python.standard.real import RealObjects
 from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.values import (
@@ -76,7 +76,7 @@ _PLAIN = (object, int, float, str, bytes)  # classes whose __new__ enumerations 
 _ORDERS = {"iter": 1, "enumerate": 1, "zip": 1, "map": 1, "reversed": -1}
 
 
-class Builtins(Iterables, RealObjects, World, Arguments):
+class Builtins(Iterables, KeptResults, World, Arguments):
     """Calls built-in functions."""
 
     def call_builtin(
@@ -161,12 +161,9 @@ class Builtins(Iterables, RealObjects, World, Arguments):
         program = in_python(found)
         if program is not None:
             return self.call(self.lift(program), arguments, keywords)
-        name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
         if hasattr(found, "cache_info"):
-            return self.lost(
-                f"'{name}' keeps its results (functools.lru_cache), so only the run knows what "
-                "it returns; call its __wrapped__, or compute the result before"
-            )
+            return self.call_kept(found, arguments, keywords)
+        name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
         return self.lost(f"'{name}' is not understood")
 
     def _method_of_type(self, found: Any, arguments: Sequence[Value]) -> Value:
