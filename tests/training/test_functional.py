@@ -16,7 +16,6 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.checkpoint import checkpoint_sequential
 
 import hagane
-from hagane.errors import CaptureError
 from tests.training.test_programs import compare
 
 
@@ -123,12 +122,9 @@ def mapped(module: Any, x: Any, y: Any) -> Any:
     return vmap(lambda a, b: functional.mse_loss(module(a), b))(x, y).mean()
 
 
-def test_mapped_functions_are_refused_by_name() -> None:
-    module = network()
-    step = hagane.compile(mapped, torch.optim.SGD(module.parameters(), lr=0.1))
-    told = r"'torch.func.vmap' cannot be captured: it batches a function; call the function with"
-    with pytest.raises(CaptureError, match=told):
-        step(module, torch.randn(4, 2), torch.randn(4, 1))
+def test_mapped_losses_are_trained() -> None:
+    batches = [(torch.randn(n, 2), torch.randn(n, 1)) for n in (4, 4, 3)]
+    compare(network(), mapped, batches)
 
 
 def windows(module: Any, x: Any) -> Any:

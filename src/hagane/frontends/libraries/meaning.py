@@ -46,6 +46,7 @@ _ADDED = frozenset(
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
      "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
      "torch.func.functional_call", "torch.func.grad", "torch.func.grad_and_value",
+     "torch.func.vmap", "torch.vmap", "torch.func.<vmap>",
      "torch.func.<grad>", "torch.func.<grad_and_value>",
      "torch.utils.checkpoint.checkpoint_sequential",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",

@@ -24,7 +24,6 @@ _CLIPPED = (
 _STATES = "use named_parameters() and named_buffers(), which are followed"
 _ANOMALIES = "leave it out; hagane.config.debug = True names losses that are no numbers"
 _TRANSFORM = "it transforms functions; use torch.autograd.grad(..., create_graph=True), or a loop"
-_BATCHED = "it batches a function; call the function with whole batches, or in a loop over items"
 
 TYPED_ONLY: dict[str, str] = {
     "numpy.random.": _DRAWN,
@@ -66,7 +65,6 @@ TYPED_ONLY: dict[str, str] = {
             "vjp", "jvp", "jacrev", "jacfwd", "hessian")),
         _TRANSFORM,
     ),
-    **dict.fromkeys(("torch.func.vmap", "torch.vmap"), _BATCHED),
     **dict.fromkeys(
         ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like",
          "torch.randn_like", "torch.randint_like", "torch.normal", "torch.bernoulli",

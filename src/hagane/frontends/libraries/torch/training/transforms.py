@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hagane.frontends.libraries.torch import batches
 from hagane.frontends.libraries.torch.functions.numbers.differentiating import grad
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.values import DictRef, Library, ListRef, Tensor, Value, Wrapped
 from hagane.ops.builder import interpreting, op
 from hagane.symbolic import Dim
@@ -98,7 +100,9 @@ def vmapped(
 ) -> Value:
     """Call a function of one item with batches."""
     if t.emit.builds:
-        return t.lost("'torch.vmap' in a graph")
+        given = [func, t.wrap(in_dims), t.wrap(out_dims), tuple(map(t.wrap, inputs))]
+        words = t.new_dict({name: t.wrap(value) for name, value in named.items()})
+        return run_own(t, batches.mapped, [*given, words], {})
     batch: list[tuple[Dim, Tensor]] = []
 
     def without(place: Value) -> Callable[[Tensor], Value]:
@@ -127,7 +131,7 @@ def vmapped(
         _mapped(t, t.wrap(x), without(p)) if isinstance(p, int) else t.wrap(x)
         for x, p in zip(inputs, places, strict=False)
     ]
-    extra = {k: _mapped(t, t.wrap(x), without(0)) for k, x in named.items()}
+    extra = {name: t.wrap(x) for name, x in named.items()}
     if not batch:
         t.fail("value", "ValueError: vmap needs at least one tensor with a batch")
     result = t.call(func, items, extra)

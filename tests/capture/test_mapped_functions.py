@@ -1,0 +1,67 @@
+"""``torch.vmap``: functions of an item over batches of any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+import hagane
+from hagane.errors import CaptureError
+
+WEIGHTS = torch.linspace(-1, 1, 9).reshape(3, 3)
+
+
+def shared(x: Any) -> Any:
+    return torch.vmap(lambda r, w: (r @ w, r * 2), in_dims=(0, None))(x, WEIGHTS)
+
+
+def along_others(x: Any) -> Any:
+    return torch.vmap(lambda r, s: r - s, in_dims=(1, -1), out_dims=1)(x, x * 3)
+
+
+def twice(x: Any) -> Any:
+    return torch.vmap(torch.vmap(lambda element: element * element + 1))(x)
+
+
+def parts(x: Any) -> Any:
+    made = torch.vmap(lambda p, k: {"sum": p["a"] + p["b"].sum(), "z": (p["a"] * k,)}, (0, None))
+    return made({"a": x, "b": x * 2}, 3.0)
+
+
+def slopes(x: Any) -> Any:
+    return torch.vmap(torch.func.grad(lambda r: (r**3).sum()))(x)
+
+
+def named(x: Any) -> Any:  # arguments by name are those of all items
+    return torch.func.vmap(lambda r, whole=None: (r * whole).sum())(x, whole=x)
+
+
+class Rows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return torch.vmap(self.inner)(x)
+
+
+@pytest.mark.parametrize(
+    "program", [shared, along_others, twice, parts, slopes, named, Rows().eval()]
+)
+def test_one_graph_maps_batches_of_any_size(program: Any) -> None:
+    session = hagane.InferenceSession(hagane.capture(program, x="float32[n, 3]"))
+    for rows in (1, 4):
+        x = np.random.default_rng(rows).random((rows, 3), np.float32)
+        expected = tree_leaves(program(torch.from_numpy(x)))
+        for one, other in zip(session.run(None, {"x": x}), expected, strict=True):
+            np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_arguments_without_a_batch_are_refused_as_in_pytorch() -> None:
+    with pytest.raises(CaptureError, match="vmap needs at least one tensor with a batch"):
+        hagane.capture(lambda x: torch.vmap(lambda r: r + 1, in_dims=None)(x), x="float32[n, 3]")
