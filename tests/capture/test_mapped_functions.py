@@ -41,6 +41,38 @@ def named(x: Any) -> Any:  # arguments by name are those of all items
     return torch.func.vmap(lambda r, whole=None: (r * whole).sum())(x, whole=x)
 
 
+def pair(x: Any) -> Any:
+    return torch.stack([x[0] * x[1], x[2] ** 2]), x.sum() * x
+
+
+def first(x: Any) -> Any:
+    return pair(x)[0]
+
+
+def bent(x: Any, w: Any) -> Any:
+    return ((x * w) ** 3).sum()
+
+
+DERIVATIVES: dict[str, Any] = {
+    "vjp": lambda x: torch.func.vjp(pair, x)[1]((torch.ones(2), x))[0],
+    "jvp": lambda x: torch.func.jvp(pair, (x,), (x * 2,)),
+    "jacrev": lambda x: torch.func.jacrev(pair)(x),
+    "jacfwd": lambda x: torch.func.jacfwd(lambda y, w: first(y * w), argnums=(0, 1))(x, x + 1),
+    "hessian": lambda x: torch.func.hessian(bent)(x, x + 2),
+    "mapped": lambda x: torch.vmap(torch.func.jacrev(first))(torch.stack([x, x * 2])),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_functions_are_pytorchs(name: str) -> None:
+    program = DERIVATIVES[name]
+    session = hagane.InferenceSession(hagane.capture(program, x="float32[3]"))
+    x = np.array([1, 2, -3], np.float32)
+    expected = tree_leaves(program(torch.from_numpy(x)))
+    for one, other in zip(session.run(None, {"x": x}), expected, strict=True):
+        np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-5)
+
+
 class Rows(nn.Module):
     def __init__(self) -> None:
         super().__init__()

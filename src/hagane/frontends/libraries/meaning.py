@@ -47,6 +47,8 @@ _ADDED = frozenset(
      "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
      "torch.func.functional_call", "torch.func.grad", "torch.func.grad_and_value",
      "torch.func.vmap", "torch.vmap", "torch.func.<vmap>",
+     *(f"torch.func.{name}" for name in (
+         "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian", "<hessian>")),
      "torch.func.<grad>", "torch.func.<grad_and_value>",
      "torch.utils.checkpoint.checkpoint_sequential",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",

@@ -23,7 +23,6 @@ _CLIPPED = (
 )
 _STATES = "use named_parameters() and named_buffers(), which are followed"
 _ANOMALIES = "leave it out; hagane.config.debug = True names losses that are no numbers"
-_TRANSFORM = "it transforms functions; use torch.autograd.grad(..., create_graph=True), or a loop"
 
 TYPED_ONLY: dict[str, str] = {
     "numpy.random.": _DRAWN,
@@ -59,11 +58,6 @@ TYPED_ONLY: dict[str, str] = {
     "torch.autograd.detect_anomaly": _ANOMALIES,
     **dict.fromkeys(
         tuple(f"torch.nn.utils.clip_grad_{name}" for name in ("norm", "norm_", "value_")), _CLIPPED
-    ),
-    **dict.fromkeys(
-        tuple(f"torch.func.{name}" for name in (
-            "vjp", "jvp", "jacrev", "jacfwd", "hessian")),
-        _TRANSFORM,
     ),
     **dict.fromkeys(
         ("torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.rand_like",

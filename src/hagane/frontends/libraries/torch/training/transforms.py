@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hagane.frontends.libraries.torch import batches
+from hagane.frontends.libraries.torch import batches, jacobians
 from hagane.frontends.libraries.torch.functions.numbers.differentiating import grad
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
@@ -204,8 +204,10 @@ def _derived(name: str) -> None:
     ) -> Value:
         given = [t.wrap(x) for x in inputs]
         if t.emit.builds:
-            if not name.startswith("grad"):
-                return t.lost(f"'torch.func.{name}' in a graph")
+            if name in jacobians.DERIVED:
+                words = {word: t.wrap(x) for word, x in named.items()}
+                first = [func, t.wrap(argnums), t.wrap(has_aux)]
+                return run_own(t, jacobians.DERIVED[name], [*first, *given], words)
             made, value, aux = _gradients(t, func, argnums, given, named, aux=has_aux is True)
             if name == "grad_and_value":
                 return (made, (value, aux) if has_aux is True else value)
@@ -263,7 +265,8 @@ def jvp(
 ) -> Value:  # fmt: skip
     """Return a function's result, and its derivative in a direction: of the same types."""
     if t.emit.builds:
-        return t.lost("'torch.func.jvp' in a graph")
+        named = {"has_aux": t.wrap(has_aux)}
+        return run_own(t, jacobians.jvp, [func, t.wrap(primals), t.wrap(tangents)], named)
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         t.fail("type", "jvp: expected tuples as primals and tangents", remedy="write (x,)")
     _need_same(t, "jvp: tangents", tuple(tangents), tuple(primals))
@@ -276,7 +279,8 @@ def jvp(
 def vjp(t: Core, func: Value, *primals: Value, has_aux: Value = False) -> Value:
     """Return a function's result, and a function that brings gradients of it back."""
     if t.emit.builds:
-        return t.lost("'torch.func.vjp' in a graph")
+        given = [func, *map(t.wrap, primals)]
+        return run_own(t, jacobians.vjp, given, {"has_aux": t.wrap(has_aux)})
     found = t.settle(t.call(func, [t.wrap(x) for x in primals], {}))
     value, aux = (found[0], (found[1],)) if has_aux is True else (found, ())
     return (value, _later("vjp", value, t.wrap(tuple(primals))), *aux)
