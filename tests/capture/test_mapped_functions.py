@@ -63,6 +63,7 @@ DERIVATIVES: dict[str, Any] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # PyTorch's own
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives_of_functions_are_pytorchs(name: str) -> None:
     program = DERIVATIVES[name]
