@@ -263,7 +263,7 @@ PASSES: tuple[Pass, ...] = (
         "fusing",
         "merge_row_products",
         "rows that one matrix multiplies one by one are multiplied at once",
-        needs=("MatMul", frozenset({"Gather", "Slice"})),
+        needs=(frozenset({"MatMul", "Gemm"}), frozenset({"Gather", "Slice"})),
     ),
     Pass(
         "fusing",
