@@ -154,7 +154,7 @@ def _lower_uncentred(
     That times the sum of each row, less its own zero point, is subtracted afterwards.
     """
     out, a = node.outputs[0], low.forms.contiguous(node.inputs[0])
-    k, n = weight.shape
+    k = weight.shape[0]
     middle = 128 if weight.dtype == np.uint8 else 0
     signed = weight if middle == 0 else (weight.astype(np.int16) - middle).astype(np.int8)
     shape, dtype = low.facts.shape(out), low.facts.dtype(out)
