@@ -236,6 +236,12 @@ PASSES: tuple[Pass, ...] = (
         needs=("Transpose",),
     ),
     Pass(
+        "removing",
+        "turn_regions",
+        "what lies between transpositions to channels first and last has them first",
+        needs=("Transpose",),
+    ),
+    Pass(
         "fusing",
         "restore_softmax",
         "what older models flatten for Softmax of the last axis stays as it is",
