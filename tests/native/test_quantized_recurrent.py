@@ -82,7 +82,7 @@ def test_cells_have_other_functions(attributes: dict[str, Any], peephole: bool) 
 
 
 def test_rows_of_inputs_meet_weights_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task of one row reads all weights for it: eight times as long as two dozen together take."""
+    """A task of one row reads all weights for it: eight times as long as for two dozen."""
     one = feed(1, 48, 1, 256, 128, columns=False, dtype="int8")
     constants = {name: one.pop(name) for name in ("w", "r", "ws", "wz", "rs", "rz")}
     proto = model([lstm([*one, *constants])], one, ["y"], constants)

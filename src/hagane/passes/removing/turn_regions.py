@@ -138,7 +138,11 @@ class _Region:
         if node.op_type == "Pad" or node.op_type in _REDUCTIONS:
             return [value for value in node.inputs[:1] if value is not None]
         fixed = [] if node.op_type == "Concat" else node.inputs
-        known = {value for value in fixed if constant_for(value, self.perm, self.types) is not None}
+        known = {
+            value
+            for value in fixed
+            if value is not None and constant_for(value, self.perm, self.types) is not None
+        }
         return [value for value in node.inputs if value is not None and value not in known]
 
     def _axes(self, node: ir.Node) -> list[int] | None:
