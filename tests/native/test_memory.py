@@ -458,3 +458,21 @@ def test_convolutions_of_pairs_read_whole_borders(
     monkeypatch.undo()
     (want,) = hagane.InferenceSession(proto, options).run(None, feed)
     np.testing.assert_array_equal(got, want)
+
+
+def test_layers_that_have_their_weights_in_common_read_one_copy() -> None:
+    """As do steps of an unrolled loop, layers of ALBERT, and heads at several scales."""
+    constants = {"b": draw((96,), 1), "f": draw((64, 64, 3, 3), 2)}
+    constants["w"] = draw((96, 96)) * np.float32(0.1)
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h0"], transB=1)]
+    for i in range(3):
+        nodes.append(helper.make_node("Tanh", [f"h{i}"], [f"t{i}"]))
+        nodes.append(helper.make_node("Gemm", [f"t{i}", "w", "b"], [f"h{i + 1}"], transB=1))
+    for i, size in enumerate((5, 6, 7, 8)):
+        nodes.append(helper.make_node("Conv", [f"p{size}", "f"], [f"c{i}"]))
+    feed = {f"p{size}": draw((1, 64, size, size), size) for size in (5, 6, 7, 8)}
+    proto = model(nodes, {"x": draw((2, 96)), **feed}, ["h3", "c0", "c1", "c2", "c3"], constants)
+    compare(proto, {"x": draw((2, 96)), **feed}, "avx2")
+    weights = session(proto).memory_plan().weights
+    once = sum(array.nbytes for array in constants.values())
+    assert weights < 2 * once, (weights, once)

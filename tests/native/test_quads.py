@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from hagane.graph import load, verify
+from hagane.machine import cpu_features
 from hagane.ops import infer_types
 from hagane.passes import optimize
 from hagane.passes.legalise import legalise
 from tests.drawing import few
 from tests.native.bodies import by_onnxruntime
-from tests.native.models import every_low_precision_level, model, refused, session
+from tests.native.models import compiled, every_low_precision_level, model, refused, session
 
 TYPES = (np.dtype(np.uint8), np.dtype(np.int8))
 every_type = pytest.mark.parametrize("dtype", TYPES, ids=["uint8", "int8"])
@@ -134,6 +135,44 @@ def test_products_around_zero_equal_the_reference(
     got, want = both(proto, feed, level)
     np.testing.assert_allclose(got[0], want[0], rtol=1e-5, atol=1e-5 * np.abs(want[0]).max())
     within_a_unit(got[1], want[1])
+
+
+@every_low_precision_level
+@every_type
+@pytest.mark.parametrize("zero", [-128, -5, 0, 3, 127])
+@pytest.mark.parametrize("late", [False, True])
+def test_products_of_weights_around_any_point_equal_the_reference(
+    level: str, dtype: np.dtype[Any], zero: int, late: bool
+) -> None:
+    """As models have them that were quantised without a calibration: nothing is symmetric."""
+    a = draw_bytes((2, 7, 37), dtype, 1)
+    point = np.array(zero - np.iinfo(np.int8).min + np.iinfo(dtype).min, dtype)
+    constants = {"b": draw_bytes((37, 50), dtype, 2), "zb": point, "scale": np.float32(0.01)}
+    feed = {"a": a, "za": draw_bytes((), dtype, 4)}
+    if not late:
+        constants["za"] = feed.pop("za")
+    nodes = [
+        helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["sums"]),
+        helper.make_node("Cast", ["sums"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["wide", "scale"], ["y"]),
+    ]
+    shapes = {"a": ["batch", "rows", 37]} if late else None
+    (got, sums), (want, right) = both(
+        model(nodes, feed, ["y", "sums"], constants, shapes), feed, level
+    )
+    np.testing.assert_array_equal(sums, right)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.skipif("avx512_vnni" not in cpu_features(), reason="no products of quads of bytes")
+def test_weights_around_any_point_are_multiplied_by_quads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles of another kind, which do without packed rows, take more than three times as long."""
+    nodes = [helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])]
+    constants = {"b": draw_bytes((64, 64), TYPES[0], 2), "zb": np.uint8(119), "za": np.uint8(7)}
+    proto = model(nodes, {"a": draw_bytes((40, 64), TYPES[0])}, ["y"], constants)
+    found = compiled(monkeypatch, lambda: session(proto, instructions="avx512"))
+    assert not [kernel.label for kernel in found if "int8_tile" in kernel.code]
+    assert [kernel.label for kernel in found if "vpdpbusd" in kernel.code]
 
 
 class Quantised:

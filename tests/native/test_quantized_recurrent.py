@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
-from tests.native.models import session
+from tests.native.models import compiled, model, session
 from tests.native.written import check, check_fault, node, proto_of
 
 RNG = np.random.default_rng(0)
@@ -38,7 +39,7 @@ def lstm(names: Any, outputs: Any = ("y", "yh", "yc"), **attributes: Any) -> Any
     return node("com.microsoft:DynamicQuantizeLSTM", inputs, outputs, **attributes)
 
 
-SIZES = [(5, 2, 7, 4), (1, 1, 3, 17), (9, 3, 20, 33)]
+SIZES = [(5, 2, 7, 4), (1, 1, 3, 17), (9, 3, 20, 33), (4, 31, 9, 12)]
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
@@ -78,6 +79,17 @@ def test_cells_have_other_functions(attributes: dict[str, Any], peephole: bool) 
             one["p"] = draw(1, 3 * sizes[3])
     check(lstm(feeds[0], ("y",), **attributes), feeds, length=400)
     check(lstm(feeds[0], ("", "yh"), **attributes), feeds, length=400)
+
+
+def test_rows_of_inputs_meet_weights_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task of one row reads all weights for it: eight times as long as for two dozen."""
+    one = feed(1, 48, 1, 256, 128, columns=False, dtype="int8")
+    constants = {name: one.pop(name) for name in ("w", "r", "ws", "wz", "rs", "rz")}
+    proto = model([lstm([*one, *constants])], one, ["y"], constants)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    kernels = compiled(monkeypatch, lambda: session(proto))
+    (inputs,) = [each for each in kernels if "inputs" in str(each.name)]
+    assert inputs.tasks == 2
 
 
 @pytest.mark.parametrize("place", [(0, 0, 0), (2, 1, 6)])

@@ -114,3 +114,107 @@ def test_of_reshapes_in_a_row_the_last_counts(form: str) -> None:
         "axis": np.array([1]), "copied": np.array([0, 4, 5]),
     }  # fmt: skip
     assert left([*nodes, node("Exp", "b", "y")], constants) == [*expected, "Exp"]
+
+
+LAST = draw((2, 6, 7, 3))
+FILTERS = draw((3, 3, 3, 3), 4)
+
+
+def with_channels_last(nodes: list[onnx.NodeProto], **constants: np.ndarray) -> list[str]:
+    """Return the operators that are left of nodes between `a` and `b`, before and behind a Conv."""
+    around = [
+        node("Transpose", "x", "t", perm=BACK),
+        node("Conv", "t f", "c", pads=[1] * 4),
+        node("Transpose", "c", "a", perm=TO),
+        *nodes,
+        node("Transpose", "b", "u", perm=BACK),
+        node("Conv", "u f", "d", pads=[1] * 4),
+        node("ReduceMax", "d", "y", keepdims=0),
+    ]
+    feed = {"x": LAST}
+    return applied(model(around, feed, constants={"f": FILTERS, **constants}), feed)[1]
+
+
+def test_nodes_that_are_read_twice_are_turned_with_all_that_read_them() -> None:
+    nodes = [
+        node("Mul", "a scale", "s"),
+        node("Sigmoid", "s", "g"),
+        node("Mul", "s g", "w"),
+        node("ReduceMean", "w axes", "m", keepdims=1),
+        node("Exp", "m", "e"),
+        node("Mul", "w e", "b"),
+    ]
+    left = with_channels_last(nodes, scale=draw((3,), 5), axes=np.array([1, -2]))
+    assert left.count("Transpose") == 1
+
+
+def test_pads_and_joins_are_turned() -> None:
+    nodes = [
+        node("Relu", "a", "r"),
+        node("Pad", "r pads", "p"),
+        node("Pad", "a two zero axes", "q"),
+        node("Concat", "p q", "j", axis=-1),
+        node("ReduceSum", "j channel", "s", keepdims=1),
+        node("Concat", "s s s", "b", axis=3),
+    ]
+    left = with_channels_last(
+        nodes,
+        pads=np.array([0, 1, 0, 0, 0, 0, 2, 0]),
+        two=np.array([1, 0, 0, 2]),
+        zero=np.float32(0.5),
+        axes=np.array([1, 2]),
+        channel=np.array([3]),
+    )
+    assert left.count("Transpose") == 1
+
+
+@pytest.mark.parametrize("axes", [[1, 2], [1], [2, 3]])
+def test_only_means_over_whole_images_read_them_turned(axes: list[int]) -> None:
+    nodes = [node("Relu", "a", "b"), node("ReduceMean", "b axes", "m", keepdims=0)]
+    nodes += [node("Transpose", "b", "u", perm=BACK), node("Conv", "u f", "d", pads=[1] * 4)]
+    nodes += [node("ReduceMax", "d", "n", keepdims=0), node("Add", "m n", "y")]
+    nodes = [
+        node("Transpose", "x", "t", perm=BACK),
+        node("Conv", "t f", "c", pads=[1] * 4),
+        node("Transpose", "c", "a", perm=TO),
+        *nodes,
+    ]
+    feed = {"x": LAST}
+    constants = {"f": FILTERS, "axes": np.array(axes)}
+    _, left = applied(model(nodes, feed, constants=constants), feed)
+    assert left.count("Transpose") == (1 if axes == [1, 2] else 2)
+
+
+def test_a_region_stays_where_turning_it_saves_nothing() -> None:
+    nodes = [
+        node("Transpose", "x", "t", perm=BACK),
+        node("Conv", "t f", "c", pads=[1] * 4),
+        node("Transpose", "c", "a", perm=TO),
+        node("Relu", "a", "r"),
+        node("Softmax", "r", "y"),
+    ]
+    feed = {"x": LAST}
+    counts, _ = applied(model(nodes, feed, constants={"f": FILTERS}), feed)
+    assert "turn_regions" not in counts
+
+
+def test_results_and_other_readers_have_values_as_they_were() -> None:
+    nodes = [
+        node("Transpose", "x", "t", perm=BACK),
+        node("Conv", "t f", "c", pads=[1] * 4),
+        node("Transpose", "c", "a", perm=TO),
+        node("Mul", "a x", "r"),
+        node("Sigmoid", "r", "s"),
+        node("Mul", "r s", "y"),
+        node("MatMul", "s m", "z"),
+        node("Transpose", "y", "u", perm=BACK),
+        node("Conv", "u f", "d"),
+        node("Transpose", "s", "v", perm=BACK),
+        node("Conv", "v f", "e"),
+        node("Transpose", "r", "w", perm=BACK),
+        node("Conv", "w f", "g"),
+    ]
+    feed = {"x": LAST}
+    proto = model(nodes, feed, ["y", "z", "d", "e", "g"], {"f": FILTERS, "m": draw((3, 2), 6)})
+    counts, _ = applied(proto, feed)
+    assert counts["turn_regions"] == 3

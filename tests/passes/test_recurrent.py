@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.native.bodies import BOOL, INT64, graph, info
@@ -42,8 +43,15 @@ def test_a_joined_value_that_others_read_stays() -> None:
 
 @pytest.mark.parametrize("by", ["Gather", "Slice"])
 @pytest.mark.parametrize("count", [3, 5])
-def test_rows_that_one_matrix_multiplies_are_multiplied_at_once(by: str, count: int) -> None:
-    constants = {"w": draw((4, 6), 3), "axis": np.array([0])}
+@pytest.mark.parametrize("product", ["MatMul", "Gemm", "turned Gemm"])
+def test_rows_that_one_matrix_multiplies_are_multiplied_at_once(
+    by: str, count: int, product: str
+) -> None:
+    constants = {"w": draw((4, 6), 3), "axis": np.array([0]), "b": draw((6,), 4)}
+    made = node("MatMul", "r w", "m") if product == "MatMul" else node("Gemm", "r w b", "m")
+    if product == "turned Gemm":
+        constants["w"] = draw((6, 4), 3)
+        made = node("Gemm", "r w b", "m", transB=1)
     nodes = []
     for i in range(count):
         constants |= {f"i{i}": np.array([i]), f"j{i}": np.array([i + 1]), f"n{i}": np.array(i)}
@@ -52,7 +60,10 @@ def test_rows_that_one_matrix_multiplies_are_multiplied_at_once(by: str, count: 
         else:
             nodes.append(node("Slice", f"x i{i} j{i} axis", f"s{i}"))
             nodes.append(node("Squeeze", f"s{i} axis", f"r{i}"))
-        nodes.append(node("MatMul", f"r{i} w", f"m{i}"))
+        step = onnx.NodeProto()
+        step.CopyFrom(made)
+        step.input[0], step.output[0] = f"r{i}", f"m{i}"
+        nodes.append(step)
         nodes.append(node("Tanh", f"m{i}" if i == 0 else f"a{i}", f"h{i}"))
         if i:
             nodes.insert(-1, node("Add", f"m{i} h{i - 1}", f"a{i}"))
@@ -60,7 +71,17 @@ def test_rows_that_one_matrix_multiplies_are_multiplied_at_once(by: str, count: 
     feed = {"x": draw((6, 2, 4))}
     counts, left = applied(model(nodes, feed, constants=constants), feed)
     assert counts.get("merge_row_products", 0) == (count if count > 3 else 0)
-    assert left.count("MatMul") == (1 if count > 3 else 3)
+    assert left.count(made.op_type) == (count if count <= 3 else product == "MatMul")
+
+
+@pytest.mark.parametrize("attributes", [{"alpha": 2.0}, {"beta": 0.5}])
+def test_scaled_products_of_rows_stay(attributes: dict[str, float]) -> None:
+    constants = {f"n{i}": np.array(i) for i in range(4)} | {"w": draw((4, 6), 3), "b": draw((6,))}
+    nodes = [node("Gather", f"x n{i}", f"r{i}") for i in range(4)]
+    nodes += [node("Gemm", f"r{i} w b", f"m{i}", **attributes) for i in range(4)]
+    nodes.append(node("Max", "m0 m1 m2 m3", "y"))
+    feed = {"x": draw((4, 2, 4))}
+    assert "merge_row_products" not in applied(model(nodes, feed, constants=constants), feed)[0]
 
 
 def test_a_state_that_nothing_reads_goes() -> None:

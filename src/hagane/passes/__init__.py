@@ -236,6 +236,12 @@ PASSES: tuple[Pass, ...] = (
         needs=("Transpose",),
     ),
     Pass(
+        "removing",
+        "turn_regions",
+        "what lies between transpositions to channels first and last has them first",
+        needs=("Transpose",),
+    ),
+    Pass(
         "fusing",
         "restore_softmax",
         "what older models flatten for Softmax of the last axis stays as it is",
@@ -263,7 +269,7 @@ PASSES: tuple[Pass, ...] = (
         "fusing",
         "merge_row_products",
         "rows that one matrix multiplies one by one are multiplied at once",
-        needs=("MatMul", frozenset({"Gather", "Slice"})),
+        needs=(frozenset({"MatMul", "Gemm"}), frozenset({"Gather", "Slice"})),
     ),
     Pass(
         "fusing",

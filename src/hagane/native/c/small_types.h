@@ -80,6 +80,39 @@ INLINE vf v_load_i16_strided(const int16_t *p, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; i++) x[i] = p[i * stride];
   return x;
 }
+/* Integers of 32 and 64 bits, rounded to floats. */
+#if defined(__AVX512DQ__)
+INLINE vf v_load_i64(const int64_t *p) {
+  __m256 low = _mm512_cvtepi64_ps(_mm512_loadu_si512(p));
+  __m256 high = _mm512_cvtepi64_ps(_mm512_loadu_si512(p + VL / 2));
+  return (vf)_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
+#else
+INLINE vf v_load_i64(const int64_t *p) {
+  vf x;
+  for (int i = 0; i < VL; i++) x[i] = (float)p[i];
+  return x;
+}
+#endif
+INLINE vf v_load_i32(const int32_t *p) {
+  vi x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return __builtin_convertvector(x, vf);
+}
+#define WHOLE(N, T)                                                      \
+  INLINE vf v_load_##N##_n(const T *p, int64_t n) {                      \
+    T x[VL] = {0};                                                       \
+    __builtin_memcpy(x, p, (size_t)n * sizeof(T));                       \
+    return v_load_##N(x);                                                \
+  }                                                                      \
+  INLINE vf v_load_##N##_strided(const T *p, int64_t stride, int64_t n) { \
+    vf x = {0};                                                          \
+    for (int64_t i = 0; i < n; i++) x[i] = (float)p[i * stride];         \
+    return x;                                                            \
+  }
+WHOLE(i32, int32_t)
+WHOLE(i64, int64_t)
+#undef WHOLE
 /* x / by where inverse is 1 / by, rounded, and neither is near the ends of its range: a product, and
  * the rest of x. Right but for a last digit once in millions; a number beyond a thousand million
  * may be less exact. */

@@ -16,10 +16,12 @@ from hagane.native.kernels.expression import (
     NARROW,
     SMALL_TYPES,
     TINY_FLOATS,
+    WIDE_TYPES,
     Apply,
     Constant,
     Expression,
     Leaf,
+    apart,
     cost_of,
     divides_integers,
     float_text,
@@ -277,7 +279,10 @@ class _Writer:
         self.names = names
         self.body = body
         self.own_store = bool(store)
-        self.vector = vectorizes(expression) and vectorizes(Leaf(target))
+        self.outer, self.parts = apart(expression)
+        if divides_integers(expression):
+            self.outer, self.parts = expression, {}
+        self.vector = vectorizes(self.outer) and vectorizes(Leaf(target))
         if isinstance(expression, Leaf) and expression.dtype == target.dtype in SMALL_TYPES:
             self.vector = False  # a copy
         self.store = store or "v_store" + _ending(target.dtype)
@@ -327,13 +332,28 @@ class _Writer:
     def _vector(self, axis: Axis, rest: str | None) -> None:
         lines: list[str] = []
         names: dict[int, str] = {}
+        read: list[Tensor] = []
+        _collect(self.outer, read)
         for k, tensor in enumerate(self.tensors):
+            if tensor not in read:
+                continue
             stride = axis.strides[k + 1]
             text = self._load(k, tensor, stride, rest)
             kind = "vm" if tensor.dtype == BOOL else "vf"
             names[k] = f"x{k}"
             lines.append(f"{kind} x{k} = {text};")
-        value = expression_text(self.expression, self.tensors, names, lines, vector=True)
+        for k, part in enumerate(self.parts.values()):
+            # Compilers make vectors of these loops, as far as the processor has any.
+            within: list[str] = []
+            value = self._element(part, axis, f"(i + l{k})", within)
+            lines += [
+                f"float y{k}[VL] = {{0}};",
+                f"for (int64_t l{k} = 0; l{k} < {rest or 'VL'}; l{k}++) {{",
+                *within, f"y{k}[l{k}] = {value};", "}", f"vf z{k} = v_load(y{k});",
+            ]  # fmt: skip
+            names[len(self.tensors) + k] = f"z{k}"
+        tensors = [*self.tensors, *(leaf.tensor for leaf in self.parts)]
+        value = expression_text(self.outer, tensors, names, lines, vector=True)
         if self.target.dtype == BOOL:
             lines.append(f"v_store_mask(o + i, {value}, {rest or 'VL'});")
         else:
@@ -361,19 +381,27 @@ class _Writer:
         body.add(f"int64_t n = {count};", "int hg_zeros = 0; (void)hg_zeros;")
         body.add("for (int64_t i = 0; i < n; i++) {")
         lines: list[str] = []
-        names: dict[int, str] = {}
-        for k, tensor in enumerate(self.tensors):
-            names[k] = f"x{k}"
-            step = body.size(axis.strides[k + 1])
-            read = loaded(tensor.dtype, f"a{k}[i * {step}]")
-            lines.append(f"{number_type(tensor.dtype)} x{k} = {read};")
-        value = expression_text(self.expression, self.tensors, names, lines, vector=False)
+        value = self._element(self.expression, axis, "i", lines)
         if self.own_store:
             body.add(*lines, f"{self.store}_n(o + i * {out_step}, v_set1({value}), 1);", "}")
         else:
             body.add(*lines, f"o[i * {out_step}] = {stored(self.target.dtype, value)};", "}")
         if divides:
             body.add("if (hg_zeros) hg_fail(thread, 0);")
+
+    def _element(self, expression: Expression, axis: Axis, at: str, lines: list[str]) -> str:
+        """Return the C name of an expression's result for one element; add what declares it."""
+        read: list[Tensor] = []
+        _collect(expression, read)
+        names: dict[int, str] = {}
+        for k, tensor in enumerate(self.tensors):
+            if tensor in read:
+                names[k] = f"x{k}"
+                element = loaded(
+                    tensor.dtype, f"a{k}[{at} * {self.body.size(axis.strides[k + 1])}]"
+                )
+                lines.append(f"{number_type(tensor.dtype)} x{k} = {element};")
+        return expression_text(expression, self.tensors, names, lines, vector=False)
 
 
 def expression_text(
@@ -412,7 +440,8 @@ def expression_text(
 
 
 def _ending(dtype: np.dtype[Any]) -> str:
-    return f"_{SMALL_TYPES[dtype]}" if dtype in SMALL_TYPES else ""
+    names = SMALL_TYPES if dtype in SMALL_TYPES else WIDE_TYPES
+    return f"_{names[dtype]}" if dtype in names else ""
 
 
 def _is_double(expression: Apply) -> bool:

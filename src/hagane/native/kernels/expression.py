@@ -9,15 +9,15 @@ one of bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from hagane.native.kernels.kernel import c_type
-from hagane.native.kernels.tensor import Tensor
+from hagane.native.kernels.tensor import Buffer, Kind, Tensor
 
 FLOAT32 = np.dtype(np.float32)
 BOOL = np.dtype(np.bool_)
@@ -48,6 +48,8 @@ SMALL_TYPES = {
     np.dtype(np.uint8): "u8",
     np.dtype(np.int16): "i16",
 }
+# Elements that vector code loads as float32 where they are only made that, and their functions' ending.
+WIDE_TYPES = {np.dtype(np.int32): "i32", np.dtype(np.int64): "i64"}
 # Parts of the names of functions that take long.
 _LONG = ("exp", "log", "erf", "tanh", "pow", "sigmoid", "softplus", "mish", "swish", "gelu")
 # The element types of vector code.
@@ -114,9 +116,46 @@ def vectorizes(expression: Expression) -> bool:
         return (
             expression.vector
             and expression.dtype in _VECTORS
-            and all(map(vectorizes, expression.arguments))
+            and (_widens(expression) or all(map(vectorizes, expression.arguments)))
         )
     return expression.dtype in _VECTORS
+
+
+def _widens(expression: Apply) -> bool:
+    """Whether an integer as it is loaded becomes a float32."""
+    of = expression.arguments[0]
+    made = (expression.template, expression.dtype) == ("{0}", FLOAT32)
+    return made and isinstance(of, Leaf) and of.dtype in WIDE_TYPES
+
+
+def apart(expression: Expression) -> tuple[Expression, Mapping[Leaf, Expression]]:
+    """Return an expression whose parts that vectors can't compute are leaves, and these parts.
+
+    There are none where all can be computed on vectors, or nothing that takes long is left.
+    """
+    parts: dict[Leaf, Expression] = {}
+
+    def without(each: Expression) -> Expression:
+        if vectorizes(each):
+            return each
+        if not isinstance(each, Apply) or not each.vector or each.dtype not in _VECTORS:
+            name = f"part {len(parts)}"
+            leaf = Leaf(Tensor(Buffer(name, 0, Kind.ARENA), each.dtype, (), ()))
+            parts[leaf] = each
+            return leaf
+        return replace(each, arguments=tuple(map(without, each.arguments)))
+
+    rest = without(expression)
+    if all(leaf.dtype == FLOAT32 for leaf in parts) and _takes_long(rest):
+        return rest, parts
+    return expression, {}
+
+
+def _takes_long(expression: Expression) -> bool:
+    if not isinstance(expression, Apply):
+        return False
+    own = any(name in expression.template for name in _LONG)
+    return own or any(map(_takes_long, expression.arguments))
 
 
 def divides_integers(expression: Expression) -> bool:

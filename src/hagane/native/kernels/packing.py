@@ -6,7 +6,7 @@ the same recipe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,29 @@ class Packing:
         """Yield the content in pieces, in order."""
         content = self.function(*self.arguments)
         yield from [content] if isinstance(content, np.ndarray) else content
+
+
+def recipe_of(packing: Packing) -> Hashable | None:
+    """Return what equal recipes of the same arrays have in common, as long as these live.
+
+    None if a recipe has no array, or arguments that can't be compared.
+    """
+    arrays = 0
+
+    def plain(item: Any) -> Any:
+        nonlocal arrays
+        if isinstance(item, np.ndarray):
+            arrays += 1
+            place = item.__array_interface__["data"][0]
+            return np.ndarray, place, item.dtype.str, item.shape, item.strides
+        return tuple(map(plain, item)) if isinstance(item, tuple | list) else item
+
+    recipe = packing.function, plain(packing.arguments)
+    try:
+        hash(recipe)
+    except TypeError:
+        return None
+    return recipe if arrays else None
 
 
 def as_is(array: Array) -> Array:

@@ -13,7 +13,7 @@ from hagane.graph.walk import PLACE
 from hagane.machine import Level
 from hagane.native.kernels.kernel import Body, Kernel, Work
 from hagane.native.kernels.names import function_name, named
-from hagane.native.kernels.packing import Packing, as_is
+from hagane.native.kernels.packing import Packing, as_is, recipe_of
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor, row_major
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim, product
@@ -94,13 +94,22 @@ class Recorder:
     def weight(self, key: Any, packing: Packing, count: int) -> Buffer:
         """Return the buffer of packed weights; equal keys share one.
 
+        So do equal recipes of the same arrays: layers that have their weights in common, as steps
+        of a loop that was unrolled have them, read one copy.
+
         Args:
             key: Identifies the content.
             packing: The recipe of the content.
             count: Bytes.
         """
         if key not in self._weights:
-            self._weights[key] = Buffer(str(key), count, Kind.WEIGHT, packing)
+            recipe = recipe_of(packing)
+            found = None if recipe is None else self._weights.get((recipe, count))
+            if found is None:
+                found = Buffer(str(key), count, Kind.WEIGHT, packing)
+            self._weights[key] = found
+            if recipe is not None:
+                self._weights[recipe, count] = found
         return self._weights[key]
 
     def constant(self, value: ir.Value | None, array: Array) -> Tensor:

@@ -13,9 +13,11 @@ from hagane.native.kernels.expression import (
     SMALL_TYPES,
     TINY_FLOATS,
     TINY_INTEGERS,
+    WIDE_TYPES,
     Apply,
     Constant,
     Expression,
+    Leaf,
     is_real,
 )
 from hagane.native.kernels.kernel import c_type
@@ -177,7 +179,8 @@ def _cast(
         return Apply("({0} != 0)", (source,), dtype, vector=False)
     if source.dtype == BOOL and dtype == FLOAT32:
         return Apply("v_of_mask({0})", (source,), dtype)
-    if source.dtype in SMALL_TYPES and dtype == FLOAT32:
+    loaded_so = isinstance(source, Leaf) and source.dtype in WIDE_TYPES
+    if (source.dtype in SMALL_TYPES or loaded_so) and dtype == FLOAT32:
         return Apply("{0}", (source,), dtype)
     return Apply(_converted(attributes, source.dtype, dtype), (source,), dtype, vector=False)
 

@@ -29,27 +29,36 @@ def merge_row_products(graph: ir.Graph, types: GraphTypes) -> list[str]:
     of a sequence leave it when they are unrolled; at least four rows of `x`, half of all, are
     multiplied, by a constant matrix. One product of many rows can be shared by threads; the small
     ones wait for one another behind the state that they are added to.
+
+    `Gemm` counts as such a product if it adds a row of constants or nothing, and scales nothing.
     """
-    groups: dict[tuple[ir.Value, ir.Value], list[tuple[ir.Node, int]]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[ir.Node, int]]] = {}
     for node in graph:
-        if node.op_type != "MatMul" or node.domain != "":
+        if node.op_type not in ("MatMul", "Gemm") or node.domain != "":
             continue
-        row, matrix = node.inputs
+        row, matrix = node.inputs[:2]
         found = _row(row, types)
         content = constant(matrix, types)
         if found is None or matrix is None or content is None or content.ndim != 2:
             continue
+        added, turned = None, False
+        if node.op_type == "Gemm":
+            if not _is_plain(node, types):
+                continue
+            added, turned = (*node.inputs[2:], None)[0], bool(attributes_of(node)["transB"])
         source, index = found
-        groups.setdefault((source, matrix), []).append((node, index))
+        groups.setdefault((source, matrix, added, turned), []).append((node, index))
     changed: list[str] = []
-    for (source, matrix), nodes in groups.items():
+    for (source, matrix, added, turned), nodes in groups.items():
         length = (shape_of(source, types) or (None,))[0]
         rows = {index for _, index in nodes}
         if not isinstance(length, int) or len(rows) < max(_FEWEST, length / 2):
             continue
         first = nodes[0][0]
         with building(graph, types, first, name_of(first)):
-            product: Any = op("MatMul", source, matrix)
+            product: Any = op("MatMul", source, op("Transpose", matrix) if turned else matrix)
+            if added is not None:
+                product = op("Add", product, added)
         for node, index in nodes:
             # The slices before are read by nobody afterwards.
             with building(graph, types, node, name_of(node)):
@@ -58,6 +67,16 @@ def merge_row_products(graph: ir.Graph, types: GraphTypes) -> list[str]:
             put_in_place(graph, types, node, made)
             changed.append(name_of(node))
     return changed
+
+
+def _is_plain(gemm: ir.Node, types: GraphTypes) -> bool:
+    """Whether a Gemm multiplies its left side as it is and adds a row of constants, or nothing."""
+    attributes = attributes_of(gemm)
+    if attributes["transA"] or attributes["alpha"] != 1 or attributes["beta"] != 1:
+        return False
+    added = (*gemm.inputs[2:], None)[0]
+    row = constant(added, types)
+    return added is None or (row is not None and row.ndim == 1)
 
 
 def _row(value: ir.Value | None, types: GraphTypes) -> tuple[ir.Value, int] | None:

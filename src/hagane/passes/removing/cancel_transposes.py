@@ -88,7 +88,7 @@ def _may_move(
     seen.add(node)
     moved = 0
     for operand in node.inputs:
-        if operand is None or _constant_for(operand, perm, types) is not None:
+        if operand is None or constant_for(operand, perm, types) is not None:
             continue
         shape = shape_of(operand, types)
         if shape is None or len(shape) != len(perm) or not _may_move(operand, perm, types, seen):
@@ -97,7 +97,7 @@ def _may_move(
     return moved > 0
 
 
-def _constant_for(
+def constant_for(
     value: ir.Value, perm: Perm, types: GraphTypes
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
     """Return a constant operand, transposed; a single element stays as it is."""
@@ -155,7 +155,7 @@ def _operand(
 ) -> ir.Value | None:
     if value is None:
         return None
-    array = _constant_for(value, perm, types)
+    array = constant_for(value, perm, types)
     if array is None:
         return _moved(graph, types, end, value, perm, made)
     if array.ndim <= 1 and array.size == 1:

@@ -13,6 +13,7 @@ from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Leaf
 from hagane.native.kernels.kernel import Body
 from hagane.native.kernels.packing import Packing, as_is
 from hagane.native.kernels.tensor import Buffer, Kind, Tensor
+from hagane.native.kernels.written import emit_written
 from hagane.native.layouts.quads import quad_weights
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.forms import Lazy
@@ -58,6 +59,9 @@ def lower_matmul_integer(low: Lowering, node: ir.Node) -> None:
     if has_quads(low) and signed is not None:
         _lower_quads(low, node, signed, zero)
         return
+    if has_quads(low) and weight.shape[0] <= INT32_TERMS:
+        _lower_uncentred(low, node, weight, zero, right)
+        return
     if _lower_shorts(low, node, weight, zero, right):
         return
     point = None if zero is None else low.forms.contiguous(zero)
@@ -93,8 +97,22 @@ def _lower_shorts(
     return True
 
 
-def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | None) -> None:
-    """Lower a product of quads; a cast, a scale and a row that follow come with it."""
+def _lower_quads(
+    low: Lowering,
+    node: ir.Node,
+    weight: Array,
+    zero: ir.Value | None,
+    sums_to: Tensor | None = None,
+) -> None:
+    """Lower a product of quads; a cast, a scale and a row that follow come with it.
+
+    Args:
+        low: Takes the kernel.
+        node: The node.
+        weight: Signed, around nought.
+        zero: The zero point of the rows.
+        sums_to: Takes the sums, where more than these belongs to the result.
+    """
     k, n = weight.shape
     a, out = node.inputs[0], node.outputs[0]
     rows = product(low.facts.shape(a)[:-1])
@@ -106,7 +124,7 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
     length = row_length(n, low.facts.level)
     if known is not None:
         start = (-(int(known.reshape(-1)[0]) + shift) * sums).astype(np.int32)
-        after = scaled(low, out, n, 0)
+        after = None if sums_to is not None else scaled(low, out, n, 0)
         if after is None:
             kept = parameters(low, id(node), length, start)
         else:
@@ -117,14 +135,47 @@ def _lower_quads(low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | N
     else:
         assert zero is not None
         first = _starts(low, node, low.forms.contiguous(zero), sums, shift, length)
-    target = low.forms.result(out)
+    target = low.forms.result(out) if sums_to is None else sums_to
     read = packed_rows(low, a, rows, k, Words.QUAD)
     sizes = product_groups(n, rows, low.facts.level, words=Words.QUAD)
     weights = packed_quads(low, node, weight, sizes)
-    low.forms[out] = target
+    if sums_to is None:
+        low.forms[out] = target
     emit_product(
         low, node, read, (weights, first), None, target, tile, followers, 2.0 * n * k, sizes
     )
+
+
+def _lower_uncentred(
+    low: Lowering, node: ir.Node, weight: Array, zero: ir.Value | None, right: int
+) -> None:
+    """Lower a product of quads whose right zero point is none that quads have.
+
+    That times the sum of each row, less its own zero point, is subtracted afterwards.
+    """
+    out, a = node.outputs[0], low.forms.contiguous(node.inputs[0])
+    k = weight.shape[0]
+    middle = 128 if weight.dtype == np.uint8 else 0
+    signed = weight if middle == 0 else (weight.astype(np.int16) - middle).astype(np.int8)
+    shape, dtype = low.facts.shape(out), low.facts.dtype(out)
+    sums = low.recorder.new(f"{node.name} sums", dtype, shape)
+    _lower_quads(low, node, signed, zero, sums)
+    rows = low.recorder.new(f"{node.name} rows", dtype, (*shape[:-1], 1))
+    point = None if zero is None else low.forms.contiguous(zero)
+    reads = {"a": a} | ({} if point is None else {"zero": point})
+    emit_written(
+        low.recorder, node,
+        f"""
+const int32_t point = {"0" if point is None else "zero[0]"};
+for (int64_t row = first; row < last; row++) {{
+int32_t sum = 0;
+for (int64_t i = 0; i < {k}; i++) sum += a[row * {k} + i];
+to[row] = (sum - {k} * point) * {right - middle}; }}""",
+        reads=reads, writes={"to": rows}, sizes={}, items=product(shape[:-1]), each=k, cost=0.1,
+        name="byte_rows",
+    )  # fmt: skip
+    less = Apply("{0} - {1}", (Leaf(sums), Leaf(rows)), dtype, vector=False)
+    keep(low, out, Lazy(less, dtype, shape, False, (node,)))
 
 
 def packed_quads(low: Lowering, node: ir.Node, weight: Array, sizes: list[int]) -> Buffer:

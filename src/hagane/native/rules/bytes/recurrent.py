@@ -66,7 +66,6 @@ int32_t made[6 * 64] __attribute__((aligned(64)));
 const int64_t quads = (depth + 3) / 4;
 const int32_t at = (int32_t)zero - 128;
 for (int64_t j0 = 0; j0 < n; j0 += 64, m += quads * 256) {
-KERNEL_tile(q, 4 * quads, rows, m, quads, made);
 const int64_t w = hg_min(64, n - j0);
 int32_t zeros[64];
 float by[64];
@@ -74,15 +73,18 @@ if (each) for (int64_t j = 0; j < w; j++) zeros[j] = (int32_t)z[j0 + j] + SHIFT;
 else for (int64_t j = 0; j < w; j++) zeros[j] = (int32_t)z[0] + SHIFT;
 if (per) for (int64_t j = 0; j < w; j++) by[j] = scale * scales[j0 + j];
 else for (int64_t j = 0; j < w; j++) by[j] = scale * scales[0];
-for (int64_t r = 0; r < rows; r++) {
-float *restrict line = to + r * ld + j0;
-const int32_t total = (int32_t)depth * at - totals[r];
+for (int64_t r0 = 0; r0 < rows; r0 += 6) {
+const int64_t count = hg_min(6, rows - r0);
+KERNEL_tile(q + r0 * 4 * quads, 4 * quads, count, m, quads, made);
+for (int64_t r = 0; r < count; r++) {
+float *restrict line = to + (r0 + r) * ld + j0;
+const int32_t total = (int32_t)depth * at - totals[r0 + r];
 for (int64_t j = 0; j < w; j++) {
 const int32_t sum = made[r * 64 + j] + zeros[j] * total - at * columns[j0 + j];
-line[j] += (float)sum * by[j]; } } } }
+line[j] += (float)sum * by[j]; } } } } }
 """
-# Rows of a tile, and its columns.
-_ROWS, _COLUMNS = 6, 64
+# Rows that meet the columns of a matrix while these are in the nearest cache, and the columns of a tile.
+_ROWS, _COLUMNS = 24, 64
 
 
 def pack_byte_columns(matrix: Array, by_quads: bool) -> Array:
@@ -199,8 +201,8 @@ def lower_dynamic_quantize_lstm(low: Lowering, node: ir.Node) -> None:
         f"""
 int8_t *whole = (int8_t *)thread->scratch;
 const int64_t chunks = (n + 63) / 64;
-for (int64_t row = first; row < last; row += {_ROWS}) {{
-const int64_t count = hg_min({_ROWS}, last - row);
+for (int64_t block = first; block < last; block++) {{
+const int64_t row = block * {_ROWS}, count = hg_min({_ROWS}, steps * batch - row);
 int32_t totals[{_ROWS}];
 for (int64_t r = 0; r < count; r++)
 totals[r] = KERNEL_quantize(x + (row + r) * size, whole + r * wide, size, wide, found[0], found[1]);
@@ -210,8 +212,8 @@ memset(to, 0, (size_t)(count * n) * 4);
 KERNEL_product(whole, totals, count, w + d * chunks * wide * 64, sums + d * n, zero + d * (w_each ? n : 1), w_each,
 scale + d * (w_per ? n : 1), w_per, found[0], found[1], to, n, size, n); }} }}""",
         reads={"x": x, "w": w, "sums": w_sums, "found": found, "zero": w_zero, "scale": w_scale},
-        writes={"gates": gates}, sizes=sizes | per | {"wide": wide}, items=steps * batch,
-        each=size * n * directions, cost=0.02, scratch=_ROWS * wide, helper=helper,
+        writes={"gates": gates}, sizes=sizes | per | {"wide": wide},
+        items=ceildiv(steps * batch, _ROWS), each=_ROWS * size * n * directions, cost=0.02, scratch=_ROWS * wide, helper=helper,
         name="quantize_lstm_inputs",
     )  # fmt: skip
     reads = {"gates": gates, "r": r, "sums": r_sums, "zero": r_zero, "scale": r_scale}
