@@ -381,3 +381,41 @@ def test_attributes_that_no_graph_sets_are_named() -> None:
     with pytest.raises(CaptureError, match="'count' of .* is set, which no graph"):
         step(module, torch.ones(2, 3))
     assert _calls.count == 0
+
+
+class Turning(nn.Module):
+    """Keeps tables of angles as a pair and a list, and makes larger ones for longer inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.tables, self.powers = nn.Linear(3, 3), None, None
+
+    def forward(self, x: Any) -> Any:
+        size = x.shape[1]
+        if self.tables is None or size > self.tables[0].shape[0]:
+            angles = torch.arange(size).double()[:, None] * 0.1
+            self.tables, self.powers = (angles.cos(), angles.sin()), [angles, 2]
+        cos, sin = (table[:size] for table in self.tables)
+        return self.layer(x) * cos + x * sin
+
+
+def test_a_loss_makes_pairs_and_lists_of_tensors_that_its_module_keeps() -> None:
+    torch.manual_seed(0)
+    theirs, ours, _ = trained(Turning(), lambda n: [torch.randn(2, 4 + n, 3).double()], steps=2)
+    assert type(ours.tables) is tuple
+    assert type(ours.powers) is list
+    assert ours.powers[1] == 2
+    for mine, their in zip(ours.tables, theirs.tables, strict=True):
+        torch.testing.assert_close(mine, their)
+
+
+def test_compiled_modules_keep_pairs_of_tensors_too() -> None:
+    torch.manual_seed(0)
+    theirs = Turning().double()
+    ours = copy.deepcopy(theirs)
+    with torch.no_grad(), pytest.warns(hagane.capturing.CompileNotice):
+        run = hagane.compile(ours)
+        for size in (3, 5, 4):
+            x = torch.randn(2, size, 3).double()
+            torch.testing.assert_close(run(x), theirs(x))
+            torch.testing.assert_close(ours.tables, theirs.tables)

@@ -27,6 +27,7 @@ from hagane.frontends.capture.interface.state import (
     LastingChange,
     NoState,
     Stateful,
+    holds_outputs,
     is_output,
     type_of_state,
 )
@@ -277,7 +278,7 @@ def _attempt(
                 except NoState:
                     if settled is None or key not in settled.others:
                         raise
-                    if not is_output(now) and not _holds_outputs(interpreter, now):
+                    if not is_output(now) and not holds_outputs(interpreter, now):
                         raise
                     attribute, text = replace(attribute, is_read=False), ""
                 state[key] = attribute, text
@@ -293,15 +294,6 @@ def _attempt(
                 _refuse_doubts(report)
             raise
     return report.result, state
-
-
-def _holds_outputs(core: Interpreter, value: Value) -> bool:
-    """Whether a list or tuple has tensors and numbers, which can be outputs each."""
-    value = core.settle(value)
-    content = core.heap[value] if isinstance(value, ListRef) else value
-    return isinstance(content, tuple) and all(
-        is_output(item) or _holds_outputs(core, item) for item in content
-    )
 
 
 def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Captured:

@@ -421,10 +421,13 @@ _STRUCTURE = frozenset(
                                                 "StatefulMGU")
           for method in ("reset_state", "set_state")),
     )
-) | {"numpy.ndarray.dtype", "torch.nn.Module.to"} | frozenset(
+) | {
+    "numpy.ndarray.dtype", "torch.nn.Module.to", "torch.optim.swa_utils.AveragedModel.forward"
+} | frozenset(
     f"torch.nn.{name}"
     for name in (
-        "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
+        "Sequential.forward", "ModuleList.forward", "DataParallel.forward",
+        "parallel.DataParallel.forward", "Module.__call__", "Module.__getattr__",
         *(f"Module.{method}" for method in (
             "children", "named_children", "modules", "named_modules", "parameters",
             "named_parameters", "buffers", "named_buffers", "get_submodule", "register_buffer",
