@@ -35,12 +35,11 @@ from hagane.frontends.capture.interface.structure import Change
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
-from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
-from hagane.frontends.python.values.values import MISSING, ListRef, Value
+from hagane.frontends.python.values.values import MISSING, Value
 from hagane.graph.names import separate_names
 from hagane.ops.gradient.marks import mark_stops
 

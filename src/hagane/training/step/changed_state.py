@@ -111,6 +111,7 @@ class ChangedState:
         """
         for attribute, value in self._known:
             setattr(attribute.owner, attribute.name, value)
+
         def made(result: Array, kind: str) -> Any:
             return _NUMBERS[kind](result) if kind in _NUMBERS else tensor(np.array(result))
 

@@ -44,5 +44,5 @@ def _adaptive_log_softmax(t: Core, self: Value, input_: Value, target_: Value) -
 
 # All of them are composed of functions that have their values.
 COMPOSED = frozenset(
-    {*(f"torch.{name}" for name in (*_PROGRAMS, _ADAPTIVE)), "torch.nn.TripletMarginWithDistanceLoss.forward"}
+    f"torch.{name}" for name in (*_PROGRAMS, _ADAPTIVE, "nn.TripletMarginWithDistanceLoss.forward")
 )
