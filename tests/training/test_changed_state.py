@@ -425,3 +425,40 @@ def test_compiled_modules_keep_pairs_of_tensors_too() -> None:
         for size in (5, 4):
             with pytest.warns(hagane.capturing.CompileNotice, match="captured anew"):
                 agrees(size)
+
+
+class Asking(nn.Module):
+    """Asks of tensors whether they are trained, and of a buffer for its gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+        self.layer = nn.Linear(3, 3)
+        self.layer.bias.requires_grad_(False)
+
+    def forward(self, x: Any) -> Any:
+        z = self.layer(x)
+        if self.mean.grad is not None:
+            return z * 0
+        self.mean.data.lerp_(z.mean(0).detach(), 0.5)
+        moved = (
+            self.mean.requires_grad
+            or self.layer.bias.requires_grad
+            or z.sign().long().float().requires_grad
+        )
+        trained = z.requires_grad and not z.detach().requires_grad
+        return z * (2 if trained else 1) * (5 if moved else 1) + self.mean
+
+
+def test_tensors_of_a_step_tell_whether_they_are_trained() -> None:
+    torch.manual_seed(0)
+    trained(Asking(), lambda n: [torch.randn(2, 3).double()], steps=2)
+
+
+def test_types_of_tensors_tell_their_module() -> None:
+    def loss(module: Any, x: Any) -> Any:
+        z = module(x)
+        own = type(z).__module__.startswith("torchao.") or z.__class__.__name__ == "Params4bit"
+        return z.sum() if own else z.square().mean()
+
+    trained(nn.Linear(3, 2), lambda n: [torch.randn(2, 3).double()], loss, steps=1)

@@ -40,7 +40,7 @@ _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
      "torch.autograd.grad", "torch.Tensor.requires_grad_", "torch.linalg.solve_ex",
-     "torch.Tensor.requires_grad", "torch.spmm", "torch.sparse.mm",
+     "torch.Tensor.requires_grad", "torch.Tensor.grad", "torch.spmm", "torch.sparse.mm",
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
      *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 from hagane.frontends.python.values.values import (
@@ -158,6 +159,11 @@ class Names:
                 return Library(whole)
             if name == "__name__":
                 return whole.rpartition(".")[0].rpartition(".")[2]
+            if name == "__module__" and library.name.partition(".")[0] in sys.modules:
+                root, *parts = library.name.split(".")
+                start: Any = sys.modules[root]
+                real = reduce(lambda found, part: getattr(found, part, None), parts, start)
+                return getattr(real, name, MISSING)
             known = library.name in table.functions or library.name in table.layers
             return MISSING if known or library.name == table.tensor else Library(whole)
         return Library(whole)

@@ -157,6 +157,7 @@ class Stateful(Reading):
         if isinstance(made, Tensor):
             made.parameter = name in getattr(host, "__dict__", {}).get("_parameters", ())
             made.value.meta["hagane.state"] = path
+            made.value.meta["hagane.held"] = held
             self.core.lifted[id(held)] = held, made  # by other names too
         return made
 
