@@ -462,3 +462,10 @@ def test_types_of_tensors_tell_their_module() -> None:
         return z.sum() if own else z.square().mean()
 
     trained(nn.Linear(3, 2), lambda n: [torch.randn(2, 3).double()], loss, steps=1)
+
+
+@pytest.mark.parametrize("kind", ["cayley", "matrix_exp", "householder"])
+def test_orthogonal_weights_follow_the_map_that_they_name(kind: str) -> None:
+    torch.manual_seed(0)
+    module = parametrizations.orthogonal(nn.Linear(3, 3), orthogonal_map=kind)
+    trained(module, lambda n: [torch.randn(2, 3).double()], steps=2)

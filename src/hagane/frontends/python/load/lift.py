@@ -306,6 +306,9 @@ class Lift(Core):
 
     def _object(self, found: Any) -> Value:
         cls = self.lift(type(found))
+        known = self.lifted.get(id(found))
+        if known is not None and known[0] is found:  # its class has it, as a member
+            return known[1]
         if isinstance(cls, Class):
             return Instance(self.heap.new({}), cls, found)
         if type(found).__name__ == "device":
