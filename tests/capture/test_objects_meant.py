@@ -306,7 +306,7 @@ class Kind(enum.Enum):
     TRIPLED = enum.auto()
 
 
-class Chosen:
+class Factor:
     """Multiplies by what a member of an enumeration says."""
 
     def __init__(self, kind: Kind) -> None:
@@ -320,5 +320,5 @@ class Chosen:
 
 @pytest.mark.parametrize(("kind", "factor"), [(Kind.DOUBLED, 2), (Kind.TRIPLED, 3)])
 def test_a_member_in_an_attribute_is_that_of_its_enumeration(kind: Kind, factor: int) -> None:
-    session = hagane.InferenceSession(hagane.capture(Chosen(kind), np.ones(3)))
+    session = hagane.InferenceSession(hagane.capture(Factor(kind), np.ones(3)))
     np.testing.assert_array_equal(session.run(None, {"x": np.ones(3)})[0], [factor] * 3)

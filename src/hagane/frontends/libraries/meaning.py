@@ -53,7 +53,7 @@ _ADDED = frozenset(
        for name in ("__float__", "__int__")),
      *(f"torch.distributions.Distribution.{name}" for name in (
          "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode")),
-     "torch.distributions.kl_divergence",
+     "torch.distributions.kl_divergence", "torch.distributions.MixtureSameFamily.log_prob",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")
