@@ -20,7 +20,7 @@ from hagane.nn.reporter import Reporter
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.expected import fail, need
 from hagane.training.extension import PRIORITY_READER
-from hagane.training.extensions.snapshots import load_newest, save_at_error
+from hagane.training.extensions.snapshots import Snapshot, load_newest, save_at_error
 from hagane.training.extensions.whole_files import remove_begun
 from hagane.training.saved import optional
 from hagane.training.triggers import IntervalTrigger, get_trigger
@@ -194,7 +194,10 @@ class Trainer:
         remove_begun(self.out)
         if resume is not None:
             load_newest(self, resume, [entry.extension for entry in self._entries.values()])
-        order = sorted(self._entries.items(), key=lambda item: -item[1].priority)
+        # A run is saved behind all others of its priority, whose triggers have decided by then.
+        order = sorted(self._entries.items(), key=lambda item: (
+            -item[1].priority, _saves_runs(item[1].extension)
+        ))  # fmt: skip
         self._start = time.time()
         # Extensions that load a snapshot go first: others restore hyperparameters from it.
         for name, entry in sorted(order, key=lambda item: not _loads(item[1].extension)):
@@ -352,6 +355,11 @@ def _make_folder(path: str) -> None:
             f"Trainer: out: expected the path of a folder, got '{path}', which cannot be made: "
             f"{error.strerror}"
         ) from None
+
+
+def _saves_runs(extension: Any) -> bool:
+    """Whether an extension saves the trainer itself."""
+    return isinstance(extension, Snapshot) and extension.target is None
 
 
 def _loads(extension: Any) -> bool:
