@@ -199,3 +199,17 @@ def test_a_run_is_saved_when_the_triggers_of_other_snapshots_have_decided(tmp_pa
     # The value of iteration 3 has been counted, so that none is asked for at iteration 4.
     assert run(4) == {"run_3", "best_3"}
     assert run(6) == {"run_3", "best_3", "run_6", "best_6"}
+
+
+def test_points_of_a_schedule_behind_the_end_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = made(tmp_path, (2, "epoch"))
+    late, early = (triggers.ManualScheduleTrigger(points, "epoch") for points in ([5, 9], [1, 9]))
+    trainer.extend(lambda trainer: None, name="late", trigger=late)
+    trainer.extend(lambda trainer: None, name="early", trigger=early)
+    trainer.run()
+    assert [record.message for record in caplog.records] == [
+        "extension 'late' was not called: the run ended after 6 iterations, before its trigger of "
+        "the points [5, 9] in epochs fired; give extend earlier points"
+    ]

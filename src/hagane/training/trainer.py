@@ -23,7 +23,7 @@ from hagane.training.extension import PRIORITY_READER
 from hagane.training.extensions.snapshots import Snapshot, load_newest, save_at_error
 from hagane.training.extensions.whole_files import remove_begun
 from hagane.training.saved import optional
-from hagane.training.triggers import IntervalTrigger, get_trigger
+from hagane.training.triggers import IntervalTrigger, ManualScheduleTrigger, get_trigger
 
 _logger = logging.getLogger("hagane.training")
 
@@ -258,11 +258,20 @@ class Trainer:
         for name, entry in self._entries.items():
             trigger = entry.trigger
             known = name in called or entry.call_before_training
-            if isinstance(trigger, IntervalTrigger) and not known:
+            if isinstance(trigger, IntervalTrigger):
+                told, remedy = f"({trigger.period}, '{trigger.unit}')", "a shorter one"
+            elif isinstance(trigger, ManualScheduleTrigger):
+                told, remedy = (
+                    f"of the points {trigger.points} in {trigger.unit}s",
+                    "earlier points",
+                )
+            else:
+                continue
+            if not known:
                 _logger.warning(
                     f"extension '{name}' was not called: the run ended after "
-                    f"{self.updater.iteration} iterations, before its trigger "
-                    f"({trigger.period}, '{trigger.unit}') fired; give extend a shorter one"
+                    f"{self.updater.iteration} iterations, before its trigger {told} fired; give "
+                    f"extend {remedy}"
                 )
 
     def _finalize(self, order: list[tuple[str, _Entry]], ended: bool) -> None:
