@@ -101,6 +101,14 @@ def policy(net: Any, x: Any) -> Any:
     return -(law.log_prob(chosen) * x[:, 4]).mean() - 0.01 * law.entropy().mean()
 
 
+def mixed(net: Any, x: Any) -> Any:
+    shares, place = net.encode(x).chunk(2, -1)
+    parts = d.Independent(d.Normal(torch.stack([place, -place], -1), POSITIVE(place)[..., None]), 1)
+    of_pairs = d.MixtureSameFamily(d.Categorical(logits=shares), parts)
+    of_numbers = d.MixtureSameFamily(d.Categorical(shares.softmax(-1)), d.Laplace(place, 1.0))
+    return -(of_pairs.log_prob(x[:, :2]) + of_numbers.log_prob(x[:, 2])).mean()
+
+
 def drawn(net: Any, x: Any) -> Any:
     place, scale = net.encode(x).chunk(2, -1)
     scale = POSITIVE(scale)
@@ -112,7 +120,7 @@ def drawn(net: Any, x: Any) -> Any:
     return (net.decode(torch.stack(found).mean(0)) ** 2).mean()
 
 
-@pytest.mark.parametrize("loss", [evidence, policy, drawn])
+@pytest.mark.parametrize("loss", [evidence, policy, mixed, drawn])
 def test_steps_of_losses_with_distributions_are_pytorchs(loss: Callable[..., Any]) -> None:
     torch.manual_seed(0)
     plain = Coder()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import Any
 
@@ -296,3 +297,28 @@ def test_modules_in_sets_and_as_keys() -> None:
     np.testing.assert_allclose(
         session.run(None, {"x": x.numpy()})[0], model(x).detach(), rtol=1e-5, atol=1e-5
     )
+
+
+class Kind(enum.Enum):
+    """Which branch an object takes."""
+
+    DOUBLED = enum.auto()
+    TRIPLED = enum.auto()
+
+
+class Factor:
+    """Multiplies by what a member of an enumeration says."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+
+    def __call__(self, x: Any) -> Any:
+        if self.kind == Kind.DOUBLED:
+            return x * 2
+        return x * 3 if self.kind is Kind.TRIPLED else x * 0
+
+
+@pytest.mark.parametrize(("kind", "factor"), [(Kind.DOUBLED, 2), (Kind.TRIPLED, 3)])
+def test_a_member_in_an_attribute_is_that_of_its_enumeration(kind: Kind, factor: int) -> None:
+    session = hagane.InferenceSession(hagane.capture(Factor(kind), np.ones(3)))
+    np.testing.assert_array_equal(session.run(None, {"x": np.ones(3)})[0], [factor] * 3)

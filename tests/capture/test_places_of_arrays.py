@@ -61,3 +61,19 @@ def test_an_example_that_a_ufunc_changes_is_an_output_of_its_new_content() -> No
     np.testing.assert_array_equal(new, [0, 1, 3])
     typed = hagane.capture(program, "float64[3]", "int64[1]")
     assert [str(value.name) for value in typed.graph.outputs] == ["output", "x.new"]
+
+
+class Names:
+    """Has a function under every name, as namespaces that make operators do."""
+
+    def __getattr__(self, name: str) -> Any:
+        def made(x: Any) -> Any:
+            return x * (len(name) if isinstance(self, Names) else 0)
+
+        return made
+
+
+def test_an_object_that_has_every_name_is_no_function_that_keeps_its_results() -> None:
+    names = Names()
+    session = hagane.InferenceSession(hagane.capture(lambda x: names.four(x), np.ones(3)))
+    np.testing.assert_array_equal(session.run(None, {"x": np.ones(3)})[0], [4, 4, 4])

@@ -252,3 +252,23 @@ def test_a_function_with_arguments_is_refused(program: str, capsys: Any) -> None
     with pytest.raises(SystemExit):
         main(["train", f"{program}:sized"])
     assert "takes the argument 'count': expected a function" in capsys.readouterr().err
+
+
+def test_what_a_function_raises_is_told_by_its_line(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = "\ndef wrong():\n    training.extensions.VariableStatisticsPlot(Net())\n"
+    own += '\n\ndef broken():\n    raise KeyError("rows")\n'
+    Path(program).write_text(PROGRAM + own, encoding="utf-8")
+    last = len((PROGRAM + own).splitlines())
+    for words, told in (
+        (("train", "program.py:wrong"), f"hagane train: program.py:{last - 4}: VariableStat"),
+        (("inspect", "program.py:wrong", "--training"), "list(link.params())"),
+        (("train", "program.py:broken"), f"program.py:{last}: nothing was made"),
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        shown = capsys.readouterr().err
+        assert told in " ".join(shown.split())
+        assert "typer" not in shown
+        assert ("KeyError: 'rows'" in shown) == (words[-1] == "program.py:broken")

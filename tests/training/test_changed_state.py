@@ -381,3 +381,91 @@ def test_attributes_that_no_graph_sets_are_named() -> None:
     with pytest.raises(CaptureError, match="'count' of .* is set, which no graph"):
         step(module, torch.ones(2, 3))
     assert _calls.count == 0
+
+
+class Turning(nn.Module):
+    """Keeps tables of angles as a pair and a list, and makes larger ones for longer inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.tables, self.powers = nn.Linear(3, 3), None, None
+
+    def forward(self, x: Any) -> Any:
+        size = x.shape[1]
+        if self.tables is None or size > self.tables[0].shape[0]:
+            angles = torch.arange(size).double()[:, None] * 0.1
+            self.tables, self.powers = (angles.cos(), angles.sin()), [angles, 2]
+        cos, sin = (table[:size] for table in self.tables)
+        return self.layer(x) * cos + x * sin
+
+
+def test_a_loss_makes_pairs_and_lists_of_tensors_that_its_module_keeps() -> None:
+    torch.manual_seed(0)
+    theirs, ours, _ = trained(Turning(), lambda n: [torch.randn(2, 4 + n, 3).double()], steps=2)
+    assert type(ours.tables) is tuple
+    assert type(ours.powers) is list
+    assert ours.powers[1] == 2
+    for mine, their in zip(ours.tables, theirs.tables, strict=True):
+        torch.testing.assert_close(mine, their)
+
+
+def test_compiled_modules_keep_pairs_of_tensors_too() -> None:
+    torch.manual_seed(0)
+    theirs = Turning().double()
+    ours = copy.deepcopy(theirs)
+    run = hagane.compile(ours)
+
+    def agrees(size: int) -> None:
+        x = torch.randn(2, size, 3).double()
+        torch.testing.assert_close(run(x), theirs(x))
+        torch.testing.assert_close(ours.tables, theirs.tables)
+
+    with torch.no_grad():
+        agrees(3)
+        for size in (5, 4):
+            with pytest.warns(hagane.capturing.CompileNotice, match="captured anew"):
+                agrees(size)
+
+
+class Asking(nn.Module):
+    """Asks of tensors whether they are trained, and of a buffer for its gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+        self.layer = nn.Linear(3, 3)
+        self.layer.bias.requires_grad_(False)
+
+    def forward(self, x: Any) -> Any:
+        z = self.layer(x)
+        if self.mean.grad is not None:
+            return z * 0
+        self.mean.data.lerp_(z.mean(0).detach(), 0.5)
+        moved = (
+            self.mean.requires_grad
+            or self.layer.bias.requires_grad
+            or z.sign().long().float().requires_grad
+        )
+        trained = z.requires_grad and not z.detach().requires_grad
+        return z * (2 if trained else 1) * (5 if moved else 1) + self.mean
+
+
+def test_tensors_of_a_step_tell_whether_they_are_trained() -> None:
+    torch.manual_seed(0)
+    trained(Asking(), lambda n: [torch.randn(2, 3).double()], steps=2)
+
+
+def test_types_of_tensors_tell_their_module() -> None:
+    def loss(module: Any, x: Any) -> Any:
+        z = module(x)
+        own = type(z).__module__.startswith("torchao.") or z.__class__.__name__ == "Params4bit"
+        return z.sum() if own else z.square().mean()
+
+    trained(nn.Linear(3, 2), lambda n: [torch.randn(2, 3).double()], loss, steps=1)
+
+
+@pytest.mark.parametrize("kind", ["cayley", "matrix_exp", "householder"])
+def test_orthogonal_weights_follow_the_map_that_they_name(kind: str) -> None:
+    torch.manual_seed(0)
+    module = parametrizations.orthogonal(nn.Linear(3, 3), orthogonal_map=kind)
+    trained(module, lambda n: [torch.randn(2, 3).double()], steps=2)

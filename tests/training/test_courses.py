@@ -145,3 +145,17 @@ def test_attributes_that_change_between_steps_change_the_step(
         "the step is compiled anew because 'Weighted.weight' changed",
         "the step is compiled anew because 'Dropout.p' changed",
     ]
+
+
+def test_another_layer_or_array_in_the_place_of_a_frozen_one_is_read() -> None:
+    def replace(number: int, module: Any, _: Any) -> None:
+        torch.manual_seed(number)
+        if number == 1:
+            module[0].__setstate__(copy.deepcopy(vars(nn.Linear(4, 5).double())))
+        elif number == 2:
+            module[0] = nn.Linear(4, 5).double()
+        elif number == 3:
+            module[0]._parameters = dict(nn.Linear(4, 5).double()._parameters)
+        module[0].requires_grad_(False)
+
+    course(lambda m: optim.SGD(m[2].parameters(), 0.1), replace, steps=4)

@@ -180,3 +180,36 @@ def test_a_run_draws_its_graph_and_forgets_computations(
     assert "LinearFunction" in (tmp_path / "graph.dot").read_text()
     assert trainer.observation["main/loss"].creator is None
     assert "NumPy" in capsys.readouterr().out
+
+
+def test_a_run_is_saved_when_the_triggers_of_other_snapshots_have_decided(tmp_path: Path) -> None:
+    def run(length: int) -> set[str]:
+        trainer = made(tmp_path, (length, "iteration"))
+        trainer.extend(extensions.snapshot(filename="run_{.updater.iteration}", autoload=True))
+        link = trainer.updater.get_optimizer("main").target
+        best = triggers.MinValueTrigger("validation/main/loss")
+        trainer.extend(extensions.snapshot_object(link, "best_{.updater.iteration}"), trigger=best)
+        iterator = trainer.updater.get_iterator("main")
+        data = chainer.iterators.SerialIterator(iterator.dataset, 3, repeat=False, shuffle=False)
+        trainer.extend(extensions.Evaluator(data, link))
+        trainer.run()
+        return {path.name for path in tmp_path.iterdir()}
+
+    assert run(3) == {"run_3", "best_3"}
+    # The value of iteration 3 has been counted, so that none is asked for at iteration 4.
+    assert run(4) == {"run_3", "best_3"}
+    assert run(6) == {"run_3", "best_3", "run_6", "best_6"}
+
+
+def test_points_of_a_schedule_behind_the_end_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = made(tmp_path, (2, "epoch"))
+    late, early = (triggers.ManualScheduleTrigger(points, "epoch") for points in ([5, 9], [1, 9]))
+    trainer.extend(lambda trainer: None, name="late", trigger=late)
+    trainer.extend(lambda trainer: None, name="early", trigger=early)
+    trainer.run()
+    assert [record.message for record in caplog.records] == [
+        "extension 'late' was not called: the run ended after 6 iterations, before its trigger of "
+        "the points [5, 9] in epochs fired; give extend earlier points"
+    ]

@@ -199,3 +199,27 @@ def test_norms_of_low_order_have_no_slope_at_zero(order: float) -> None:
     given[0].step()
     TorchStep(loss, given[1])(nets[1])
     torch.testing.assert_close(nets[1].weight, nets[0].weight)
+
+
+class Rare(nn.Module):
+    """Classes in clusters, of which a batch has one row, several or none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.AdaptiveLogSoftmaxWithLoss(5, 9, [3, 6], div_value=2.0)
+
+
+def test_classes_in_clusters_come_once_often_or_not_at_all() -> None:
+    def loss(module: Any, x: Any, y: Any) -> Any:
+        made = module.layer(x, y)
+        return made.loss + 0.1 * made.output.square().sum() + made[0].mean()
+
+    labels = [torch.tensor(given) for given in ([0, 4, 8], [1, 2, 2], [6, 7, 5], [3, 4, 5])]
+    _stays_equal(Rare().double(), loss, [(torch.randn(3, 5).double(), y) for y in labels])
+
+
+@pytest.mark.parametrize("wrap", [nn.DataParallel, optim.swa_utils.AveragedModel])
+def test_modules_around_others_are_followed(wrap: Any) -> None:
+    module = wrap(nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4)))
+    batches = [(torch.randn(size, 5), torch.randn(size, 4)) for size in (4, 3)]
+    _stays_equal(module, lambda m, x, y: (m(x) - y).square().mean(), batches)

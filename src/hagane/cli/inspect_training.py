@@ -27,9 +27,10 @@ def planned(target: str, budget: str | None) -> StepPlan:
         InvalidArgument: It returns neither; or there is a budget, and the step was compiled by the
             file.
     """
-    from hagane.cli.train import load
+    from hagane.cli.train import call, load
 
-    return step_of(load(target, "hagane inspect --training")(), target, budget)
+    command = "hagane inspect --training"
+    return step_of(call(load(target, command), target, command), target, budget)
 
 
 def step_of(made: Any, target: str, budget: str | None) -> StepPlan:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+import hagane
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
 from hagane.frontends.python.enter.explore import import_file
 
@@ -49,7 +50,7 @@ def command(
             f"hagane train: {target} takes the argument '{needed[0]}': expected a function that "
             "can be called without any; give it a default"
         )
-    trainer = make()
+    trainer = call(make, target)
     if not isinstance(trainer, Trainer):
         raise InvalidArgument(
             f"hagane train: expected a hagane.training.Trainer from {target}, got "
@@ -120,6 +121,28 @@ def load(target: str, command: str = "hagane train") -> Any:
             f"{command}: {path} has no function '{name}'; it has: {', '.join(known) or 'none'}"
         )
     return found
+
+
+def call(make: Any, target: str, command: str = "hagane train") -> Any:
+    """Return what the function of a file returns; what it raises is told by its line of the file.
+
+    Raises:
+        HaganeError: hagane has refused something there.
+        typer.Exit: It has raised something else, whose traceback from there on is printed.
+    """
+    path = Path(target.rpartition(":")[0])
+    try:
+        return make()
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f.lineno for f in frames if Path(f.filename).absolute() == path.absolute()]
+        place = f"{path}:{lines[-1]}" if lines else str(path)
+        if frames[-1].filename.startswith(str(Path(hagane.__file__).parent)):
+            raise HaganeError(f"{command}: {place}: {error}") from error
+        begun = error.__traceback__
+        traceback.print_exception(error.with_traceback(begun.tb_next if begun else None))
+        print(f"hagane: error: {command}: {place}: nothing was made", file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 def furnish(trainer: Any, *, quiet: bool) -> None:

@@ -20,10 +20,10 @@ from hagane.nn.reporter import Reporter
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.expected import fail, need
 from hagane.training.extension import PRIORITY_READER
-from hagane.training.extensions.snapshots import load_newest, save_at_error
+from hagane.training.extensions.snapshots import Snapshot, load_newest, save_at_error
 from hagane.training.extensions.whole_files import remove_begun
 from hagane.training.saved import optional
-from hagane.training.triggers import IntervalTrigger, get_trigger
+from hagane.training.triggers import IntervalTrigger, ManualScheduleTrigger, get_trigger
 
 _logger = logging.getLogger("hagane.training")
 
@@ -194,7 +194,10 @@ class Trainer:
         remove_begun(self.out)
         if resume is not None:
             load_newest(self, resume, [entry.extension for entry in self._entries.values()])
-        order = sorted(self._entries.items(), key=lambda item: -item[1].priority)
+        # A run is saved behind all others of its priority, whose triggers have decided by then.
+        order = sorted(self._entries.items(), key=lambda item: (
+            -item[1].priority, _saves_runs(item[1].extension)
+        ))  # fmt: skip
         self._start = time.time()
         # Extensions that load a snapshot go first: others restore hyperparameters from it.
         for name, entry in sorted(order, key=lambda item: not _loads(item[1].extension)):
@@ -255,11 +258,20 @@ class Trainer:
         for name, entry in self._entries.items():
             trigger = entry.trigger
             known = name in called or entry.call_before_training
-            if isinstance(trigger, IntervalTrigger) and not known:
+            if isinstance(trigger, IntervalTrigger):
+                told, remedy = f"({trigger.period}, '{trigger.unit}')", "a shorter one"
+            elif isinstance(trigger, ManualScheduleTrigger):
+                told, remedy = (
+                    f"of the points {trigger.points} in {trigger.unit}s",
+                    "earlier points",
+                )
+            else:
+                continue
+            if not known:
                 _logger.warning(
                     f"extension '{name}' was not called: the run ended after "
-                    f"{self.updater.iteration} iterations, before its trigger "
-                    f"({trigger.period}, '{trigger.unit}') fired; give extend a shorter one"
+                    f"{self.updater.iteration} iterations, before its trigger {told} fired; give "
+                    f"extend {remedy}"
                 )
 
     def _finalize(self, order: list[tuple[str, _Entry]], ended: bool) -> None:
@@ -352,6 +364,11 @@ def _make_folder(path: str) -> None:
             f"Trainer: out: expected the path of a folder, got '{path}', which cannot be made: "
             f"{error.strerror}"
         ) from None
+
+
+def _saves_runs(extension: Any) -> bool:
+    """Whether an extension saves the trainer itself."""
+    return isinstance(extension, Snapshot) and extension.target is None
 
 
 def _loads(extension: Any) -> bool:

@@ -27,6 +27,7 @@ from hagane.frontends.capture.interface.state import (
     LastingChange,
     NoState,
     Stateful,
+    holds_outputs,
     is_output,
     type_of_state,
 )
@@ -34,12 +35,11 @@ from hagane.frontends.capture.interface.structure import Change
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
-from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
-from hagane.frontends.python.values.values import MISSING, ListRef, Value
+from hagane.frontends.python.values.values import MISSING, Value
 from hagane.graph.names import separate_names
 from hagane.ops.gradient.marks import mark_stops
 
@@ -277,7 +277,7 @@ def _attempt(
                 except NoState:
                     if settled is None or key not in settled.others:
                         raise
-                    if not is_output(now) and not _holds_outputs(interpreter, now):
+                    if not is_output(now) and not holds_outputs(interpreter, now):
                         raise
                     attribute, text = replace(attribute, is_read=False), ""
                 state[key] = attribute, text
@@ -293,15 +293,6 @@ def _attempt(
                 _refuse_doubts(report)
             raise
     return report.result, state
-
-
-def _holds_outputs(core: Interpreter, value: Value) -> bool:
-    """Whether a list or tuple has tensors and numbers, which can be outputs each."""
-    value = core.settle(value)
-    content = core.heap[value] if isinstance(value, ListRef) else value
-    return isinstance(content, tuple) and all(
-        is_output(item) or _holds_outputs(core, item) for item in content
-    )
 
 
 def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Captured:

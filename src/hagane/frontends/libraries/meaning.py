@@ -40,7 +40,7 @@ _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
      "torch.autograd.grad", "torch.Tensor.requires_grad_", "torch.linalg.solve_ex",
-     "torch.Tensor.requires_grad", "torch.spmm", "torch.sparse.mm",
+     "torch.Tensor.requires_grad", "torch.Tensor.grad", "torch.spmm", "torch.sparse.mm",
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
      *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
@@ -56,7 +56,7 @@ _ADDED = frozenset(
        for name in ("__float__", "__int__")),
      *(f"torch.distributions.Distribution.{name}" for name in (
          "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode")),
-     "torch.distributions.kl_divergence",
+     "torch.distributions.kl_divergence", "torch.distributions.MixtureSameFamily.log_prob",
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")
@@ -424,10 +424,13 @@ _STRUCTURE = frozenset(
                                                 "StatefulMGU")
           for method in ("reset_state", "set_state")),
     )
-) | {"numpy.ndarray.dtype", "torch.nn.Module.to"} | frozenset(
+) | {
+    "numpy.ndarray.dtype", "torch.nn.Module.to", "torch.optim.swa_utils.AveragedModel.forward"
+} | frozenset(
     f"torch.nn.{name}"
     for name in (
-        "Sequential.forward", "ModuleList.forward", "Module.__call__", "Module.__getattr__",
+        "Sequential.forward", "ModuleList.forward", "DataParallel.forward",
+        "parallel.DataParallel.forward", "Module.__call__", "Module.__getattr__",
         *(f"Module.{method}" for method in (
             "children", "named_children", "modules", "named_modules", "parameters",
             "named_parameters", "buffers", "named_buffers", "get_submodule", "register_buffer",

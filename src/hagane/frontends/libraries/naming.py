@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 from hagane.frontends.python.values.values import (
@@ -160,8 +162,14 @@ class Names:
                 return Library(whole)
             if name == "__name__":
                 return whole.rpartition(".")[0].rpartition(".")[2]
+            if name == "__module__" and library.name.partition(".")[0] in sys.modules:
+                return getattr(_real(library.name), name, MISSING)
             known = library.name in table.functions or library.name in table.layers
             return MISSING if known or library.name == table.tensor else Library(whole)
+        if library.name.rpartition(".")[2].lstrip("_")[:1].isupper():  # a class, as a rule
+            real = _real(whole)
+            if isinstance(real, enum.Enum):  # which attributes of the program may be
+                return core.lift(real)
         return Library(whole)
 
     def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
@@ -228,6 +236,13 @@ def _index_of(text: str) -> Value:
     if not text:
         return None
     return int(text) if text.isdigit() else Outside("the number of a device", told=True)
+
+
+def _real(name: str) -> Any:
+    """Return what the running Python has under a dotted name; None if that was not imported."""
+    root, *parts = name.split(".")
+    start: Any = sys.modules.get(root)
+    return reduce(lambda found, part: getattr(found, part, None), parts, start)
 
 
 def _is_within(name: str, modules: Sequence[str]) -> bool:

@@ -148,9 +148,10 @@ class VariableStatisticsPlot(Extension):
         self._targets = list(targets) if isinstance(targets, list | tuple) else [targets]
         for target in self._targets:
             if not isinstance(target, Variable):
-                raise TypeError(
-                    f"VariableStatisticsPlot: targets: expected variables, got {type(target)}"
-                )
+                told = f"VariableStatisticsPlot: targets: expected variables, got {type(target)}"
+                if hasattr(target, "params"):
+                    told += "; of a link these are list(link.params())"
+                raise TypeError(told)
         if max_sample_size < 1:
             raise InvalidArgument(
                 "VariableStatisticsPlot: max_sample_size: expected a positive number, got "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import Captured
-from hagane.frontends.capture.interface.rebuilding import content_changes
+from hagane.frontends.capture.interface.rebuilding import content_changes, rebuilt
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Change, Constant, Leaf
 from hagane.nn.autograd.variable import Variable
@@ -23,14 +23,14 @@ _NUMBERS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "boo
 
 
 class ChangedState:
-    """The attributes that a loss changes: tensors and numbers, and what it sets to known values.
+    """The attributes that a loss changes: tensors and numbers, lists of them, known values.
 
     A tensor whose memory the loss writes stays, and takes its new content; another attribute is
     set to a new tensor or value.
 
     Args:
         state: The attributes, with the structures of their new values.
-        modules: Those that may have them, if they are tensors and numbers.
+        modules: Those that may have them, if they hold tensors and numbers.
         inputs: The names of the graph's inputs.
         trained: The parameters that the optimizer changes, by identity.
 
@@ -49,7 +49,7 @@ class ChangedState:
         import torch
 
         owners = {id(module) for module in modules}
-        self._set: list[tuple[Attribute, str]] = []
+        self._set: list[tuple[Attribute, Any]] = []
         self._read: list[tuple[Attribute, object]] = []
         self._known: list[tuple[Attribute, Any]] = []
         for attribute, structure in state:
@@ -57,8 +57,11 @@ class ChangedState:
             if isinstance(structure, Constant):
                 self._known.append((attribute, structure.value))
                 continue
-            kind = structure.kind if isinstance(structure, Leaf) else ""
-            known = kind == "torch.Tensor" or kind in _NUMBERS
+            parts = [*_leaves(structure)]
+            known = all(
+                isinstance(part, Leaf) and (part.kind == "torch.Tensor" or part.kind in _NUMBERS)
+                for part in parts
+            )
             if id(now) in trained:
                 raise InvalidArgument(
                     f"step: the loss changes the parameter '{attribute.path}' of a "
@@ -72,7 +75,7 @@ class ChangedState:
                     f"{type(attribute.owner).__name__}, which a compiled step does not: return it "
                     "from the module and change it between steps"
                 )
-            self._set.append((attribute, kind))
+            self._set.append((attribute, structure))
             if attribute.path in inputs:
                 self._read.append((attribute, _type(now)))
 
@@ -108,14 +111,26 @@ class ChangedState:
         """
         for attribute, value in self._known:
             setattr(attribute.owner, attribute.name, value)
-        for attribute, kind in self._set:
-            result = results.pop(f"{attribute.path}.new")
+
+        def made(result: Array, kind: str) -> Any:
+            return _NUMBERS[kind](result) if kind in _NUMBERS else tensor(np.array(result))
+
+        for attribute, structure in self._set:
+            found = {leaf.name: results.pop(leaf.name) for leaf in _leaves(structure)}
             if attribute.in_place:
-                attribute.now().copy_(tensor(result))
-            elif kind in _NUMBERS:
-                setattr(attribute.owner, attribute.name, _NUMBERS[kind](result))
+                attribute.now().copy_(tensor(found[structure.name]))
             else:
-                setattr(attribute.owner, attribute.name, tensor(np.array(result)))
+                now = rebuilt(structure, found, made, {})
+                setattr(attribute.owner, attribute.name, now)
+
+
+def _leaves(structure: Any) -> Iterator[Any]:
+    """Yield the parts of an attribute's new value, of which lists and tuples hold several."""
+    if isinstance(structure, list | tuple):
+        for part in structure:
+            yield from _leaves(part)
+    elif not isinstance(structure, Constant):
+        yield structure
 
 
 def read_state(captured: Captured) -> Captured:

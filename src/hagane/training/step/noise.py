@@ -46,6 +46,11 @@ class NoiseSource:
                     f"({', '.join(unknown)}): draw the numbers outside and pass them in"
                 )
 
+    @property
+    def draws(self) -> bool:
+        """Whether a call draws any."""
+        return bool(self._noises)
+
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the inputs, by the sizes of a call."""
         return {

@@ -23,6 +23,7 @@ class Sizes:
         self._open: set[tuple[int, int]] = set()
         self._not_one: set[str] = set()
         self._plainly: list[list[str]] = []
+        self._last: tuple[list[Shape], list[list[list[str]]]] | None = None
         # The axes by those that they were always equal to.
         self._class = {
             (place, axis): size
@@ -41,6 +42,9 @@ class Sizes:
         Returns:
             Three forms: first axes and others apart, joined, and numbers alone.
         """
+        now = [tuple(shape) for shape in shapes]
+        if self._last is not None and now == self._last[0]:
+            return self._last[1]
         for place, shape in enumerate(shapes):
             for axis, size in enumerate(shape):
                 if size != self._first[place][axis]:
@@ -51,7 +55,9 @@ class Sizes:
             self._class[key] = numbers.setdefault(parted, len(numbers))
         plainly = [[str(size) for size in shape] for shape in shapes]
         self._plainly = plainly
-        return [*(self._named(plainly, joined=joined) for joined in (False, True)), plainly]
+        made = [*(self._named(plainly, joined=joined) for joined in (False, True)), plainly]
+        self._last = now, made
+        return made
 
     def set_apart(self, names: Set[str], described: Sequence[Sequence[str]]) -> bool:
         """Let sizes be numbers where they are 1; return whether one of the last call is.
@@ -61,6 +67,7 @@ class Sizes:
             described: The sizes of the last call, as the program has them.
         """
         self._not_one |= names
+        self._last = None
         return any(
             size == "1" and name in names
             for shape, given in zip(self._plainly, described, strict=True)

@@ -72,6 +72,20 @@ class TorchProgram(Program):
     def _large(self) -> LargeUpdates:
         return LargeUpdates(self._made, self._groups, self._rule, self._options)
 
+    @cached_property
+    def _holders(self) -> list[tuple[str, Any, str, str]]:
+        """The inputs that are arrays of the module: name, owner, kind and name of the array.
+
+        (Another module in the place of one is another program, by what capture has read.)
+        """
+        return [
+            (called, part, kind, key)
+            for path, part in self._module.named_modules(prefix=self._arguments[0])
+            for kind in ("_parameters", "_buffers")
+            for key in vars(part)[kind]
+            if (called := self._called.get(f"{path}.{key}")) is not None
+        ]
+
     def changed(self) -> str:
         """Return which of its assumptions holds no longer; empty if all do."""
         return self.guards.broken() or self.state.broken()
@@ -101,9 +115,7 @@ class TorchProgram(Program):
         self._changed.check(arguments)
         given = arguments.values
         arrays = {
-            self._called[name]: array
-            for name, array in arrays_of(self._module, self._arguments[0])
-            if name in self._called
+            name: vars(part)[kind][key] for name, part, kind, key in self._holders
         } | self._others
         feed = {
             name: view_of(plain_array(array))
@@ -115,8 +127,9 @@ class TorchProgram(Program):
         for name, item in zip(self._arguments[1:], given, strict=True):
             if name in self._inputs:
                 feed[name] = view_of(item)
-        numbers = self._noise.draw(self.sizes(given))
-        feed.update({name: view_of(x) for name, x in numbers.items() if name in self._inputs})
+        if self._noise.draws:
+            numbers = self._noise.draw(self.sizes(given))
+            feed.update({name: view_of(x) for name, x in numbers.items() if name in self._inputs})
         if "seed" in self._inputs:
             drawn = torch.randint(0, 2**32, (2,), dtype=torch.int64)
             feed["seed"] = drawn.numpy().astype(np.uint32)
@@ -158,7 +171,10 @@ class TorchProgram(Program):
             if self._made.updated:
                 _follow(optimizer, {id(arrays[name]): g for name, g in gradients.items()})
         elif follow:
-            own = {name: view_of(arrays[name]) for name in gradients}
+            own = {
+                name: feed[name] if name in feed and not x.is_complex() else view_of(x)
+                for name, x in ((name, arrays[name]) for name in gradients)
+            }
             self._large.update(gradients, {**own, **views}, scalars)
             for parameter, name, number in counts:
                 if parameter not in unreached:
@@ -223,7 +239,8 @@ class TorchProgram(Program):
                 for name, first in (rule.kept or {}).items()
             }
             key = (item.group, number, *numbers.values())
-            scalars = rule.scalars(group, number, numbers)  # changes `numbers`
+            if numbers or key not in known:
+                scalars = rule.scalars(group, number, numbers)  # changes `numbers`
             if rule.counted:
                 counts.append((item.name, "step", float(number)))
             counts.extend((item.name, name, value) for name, value in numbers.items())
@@ -284,14 +301,15 @@ def arrays_of(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def view_of(tensor: Any) -> Array:
     """Return a tensor's memory as an array."""
-    import torch
-
     if isinstance(tensor, np.ndarray | np.generic):
         return np.asarray(tensor, order="C")
-    plain = tensor.detach().resolve_neg()
-    if plain.dtype == torch.bfloat16:
+    if tensor.dtype.itemsize == 2 and str(tensor.dtype) == "torch.bfloat16":
+        import torch
+
+        plain = tensor.detach().resolve_neg()
         return np.asarray(plain.view(torch.int16).numpy().view(ir.DataType.BFLOAT16.numpy()))
-    return np.asarray(plain.numpy())
+    found: Array = tensor.numpy(force=True)  # as .detach().resolve_neg().numpy(), in one call
+    return found
 
 
 def _kept(optimizer: Any, parameter: Any) -> Mapping[str, Any]:

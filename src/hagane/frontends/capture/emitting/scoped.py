@@ -30,6 +30,7 @@ from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Call, node_of
 from hagane.ops.builder.nodes import Shown
 from hagane.ops.definition import Array
+from hagane.ops.gradient.marks import is_stopped
 from hagane.ops.inference import GraphTypes
 from hagane.ops.registry import find, operators
 from hagane.symbolic.questions import Knowledge
@@ -294,6 +295,35 @@ class ScopedEmitter(Effects):
                     return True  # a branch or loop may read any
                 waiting.extend(node.inputs)
         return False
+
+    def gradients_from(self, tensor: Tensor) -> tuple[list[Any], bool]:
+        """Return the trained arrays whose gradients a tensor has, and whether that is all.
+
+        Of inputs, and of what branches and loops read, only the run knows whether they have any.
+        """
+        real = {made: found for found, made in self._real.values()}
+        known = {value: found for value, (found, _) in self._contents.items()} | real
+        found, closed = [], True
+        seen: set[ir.Value | None] = {None}
+        waiting: list[ir.Value | None] = [tensor.value]
+        while waiting:
+            value = waiting.pop()
+            if value is None or value in seen:
+                continue
+            seen.add(value)
+            node, dtype = value.producer(), value.dtype
+            if value in known:
+                found += [known[value]] if getattr(known[value], "requires_grad", False) else []
+            elif node is None:
+                held = value.meta.get("hagane.held")  # state that the call changes
+                closed &= value.is_initializer() or (
+                    held is not None and not getattr(held, "requires_grad", False)
+                )
+            elif any(a.type in _GRAPHS for a in node.attributes.values()):
+                closed = False
+            elif not is_stopped(node) and (dtype is None or dtype.is_floating_point()):
+                waiting.extend(node.inputs)
+        return found, closed
 
     def real_pair(self, tensor: Tensor) -> Tensor | None:
         """Return the input or real array that has a complex tensor's parts in a last axis of 2."""

@@ -157,6 +157,7 @@ class Stateful(Reading):
         if isinstance(made, Tensor):
             made.parameter = name in getattr(host, "__dict__", {}).get("_parameters", ())
             made.value.meta["hagane.state"] = path
+            made.value.meta["hagane.held"] = held
             self.core.lifted[id(held)] = held, made  # by other names too
         return made
 
@@ -267,10 +268,12 @@ def type_of_state(
         NoState: Its values before and after cannot be of one type.
     """
     if before is MISSING or before is None:
-        if is_output(now) or (later and _is_known(now)):
+        if is_output(now) or (later and (_is_known(now) or holds_outputs(core, now))):
             return ""
         raise _unlike(attribute, before, now, core)
     if not isinstance(now, Tensor):
+        if later and holds_outputs(core, before) and holds_outputs(core, now):
+            return ""
         kinds = {_number(before), _number(now)}
         if len(kinds) == 1 and "" not in kinds:
             return kinds.pop()
@@ -312,6 +315,15 @@ def is_output(value: Value) -> bool:
     return isinstance(value, Tensor) or bool(_number(value))
 
 
+def holds_outputs(core: Interpreter, value: Value) -> bool:
+    """Whether a list or tuple has tensors and numbers, which can be outputs each."""
+    value = core.settle(value)
+    content = core.heap[value] if isinstance(value, ListRef) else value
+    return isinstance(content, tuple) and all(
+        is_output(item) or holds_outputs(core, item) for item in content
+    )
+
+
 def _is_known(value: Value) -> bool:
     """Whether a value is a number or text that a graph may take for known, or None."""
     return value is None or isinstance(value, bool | int | float | str)
@@ -338,4 +350,12 @@ def _namespaces(host: Any) -> list[Any]:
     return [own, *(names for names in inner if isinstance(names, dict))]
 
 
-__all__ = ["Attribute", "LastingChange", "NoState", "Stateful", "is_output", "type_of_state"]
+__all__ = [
+    "Attribute",
+    "LastingChange",
+    "NoState",
+    "Stateful",
+    "holds_outputs",
+    "is_output",
+    "type_of_state",
+]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from hagane.frontends.libraries.composed import programmed
 from hagane.frontends.libraries.torch import conditions, programs, trees
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
+from hagane.frontends.python.values.values import Value
 
 _PROGRAMS: dict[str, Callable[..., Any]] = {
     "nn.functional.triplet_margin_with_distance_loss": programs.triplet_margin_with_distance_loss,
@@ -27,7 +31,18 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 for _name, _program in _PROGRAMS.items():
     programmed(TORCH, _name, _program)
 
+_ADAPTIVE = "nn.AdaptiveLogSoftmaxWithLoss.forward"
+
+
+@TORCH.function(_ADAPTIVE)
+def _adaptive_log_softmax(t: Core, self: Value, input_: Value, target_: Value) -> Value:
+    made = run_own(t, programs.adaptive_log_softmax, [self, t.wrap(input_), t.wrap(target_)], {})
+    assert isinstance(made, tuple)
+    named = sys.modules["torch"].nn.modules.adaptive._ASMoutput
+    return t.call(t.lift(named), list(made), {})
+
+
 # All of them are composed of functions that have their values.
 COMPOSED = frozenset(
-    {*(f"torch.{name}" for name in _PROGRAMS), "torch.nn.TripletMarginWithDistanceLoss.forward"}
+    f"torch.{name}" for name in (*_PROGRAMS, _ADAPTIVE, "nn.TripletMarginWithDistanceLoss.forward")
 )

@@ -108,6 +108,41 @@ def linear_cross_entropy(
     )  # fmt: skip
 
 
+def adaptive_log_softmax(self: Any, input_: Any, target_: Any) -> Any:
+    """Return output and loss of ``nn.AdaptiveLogSoftmaxWithLoss`` of any number of rows a cluster.
+
+    (In its source, places of one row are a scalar.)
+    """
+    import torch
+
+    alone = target_.dim() == 0
+    if not alone and (target_.dim() != 1 or input_.dim() != 2 or len(input_) != len(target_)):
+        raise RuntimeError(
+            "expected inputs (N, in_features) and targets (N,), or (in_features,) and (), got "
+            f"{tuple(input_.shape)} and {tuple(target_.shape)}"
+        )
+    given = input_.unsqueeze(0) if alone else input_
+    target = target_.unsqueeze(0) if alone else target_
+    if bool(((target < 0) | (target >= self.n_classes)).any()):
+        raise RuntimeError(f"expected target values in [0, {self.n_classes - 1}]")
+    output = given.new_zeros(target.size(0))
+    inner = target.clone()
+    ends = [0, *self.cutoffs]
+    for place in range(1, len(ends) - 1):
+        low, high = ends[place], ends[place + 1]
+        rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
+        if rows.numel() == 0:
+            continue
+        found = self.tail[place - 1](given.index_select(0, rows)).log_softmax(1)
+        own = target.index_select(0, rows) - low
+        output = output.index_copy(0, rows, found.gather(1, own.unsqueeze(1)).squeeze(1))
+        inner = inner.index_fill(0, rows, self.shortlist_size + place - 1)
+    first = torch.nn.functional.log_softmax(self.head(given), dim=1)
+    output = output + first.gather(1, inner.unsqueeze(1)).squeeze(1)
+    loss = (-output).mean()
+    return output.squeeze(0) if alone else output, loss
+
+
 def unravel_index(indices: Any, shape: Any) -> Any:
     """Return flat places as coordinates."""
     import torch

@@ -361,6 +361,10 @@ class Emitter(Claims):
         """Whether a parameter may be among the tensors that one is computed from."""
         return tensor.parameter
 
+    def gradients_from(self, tensor: Tensor) -> tuple[list[Any], bool]:
+        """Return the trained arrays whose gradients a tensor has, and whether that is all."""
+        return [], False
+
     def is_kept(self, tensor: Tensor) -> bool:
         """Whether a real object is behind a tensor, whose content can be had."""
         return False

@@ -320,6 +320,11 @@ class Objects(ObjectsOfExceptions):
             return Bound(found, receiver)
         if isinstance(found, Host) and hasattr(found.object, "cache_info"):
             return Bound(found, receiver)
+        if isinstance(found, Library):  # a table gives the meaning of the class's own method
+            owner = found.name.rpartition(".")[0].rpartition(".")[2]
+            order = self.resolution_order(cls)
+            own = any(isinstance(base, Class) and base.name == owner for base in order)
+            return Bound(found, receiver) if own else found
         if isinstance(found, Wrapped):
             if found.kind == "staticmethod":
                 return found.function

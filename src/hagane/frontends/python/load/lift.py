@@ -153,7 +153,7 @@ class Lift(Core):
                 )
             case _ if _is_scripted(found):
                 return self.lift(found._torchdynamo_inline)
-            case _ if hasattr(found, "cache_info") and hasattr(found, "__wrapped__"):
+            case _ if hasattr(type(found), "cache_info") and hasattr(found, "__wrapped__"):
                 # One of the user's own may be there to give one random number, not two.
                 own = _is_user(getattr(inspect.unwrap(found), "__code__", _NO_CODE).co_filename)
                 return Host(found) if own else self.lift(found.__wrapped__)
@@ -306,6 +306,9 @@ class Lift(Core):
 
     def _object(self, found: Any) -> Value:
         cls = self.lift(type(found))
+        known = self.lifted.get(id(found))
+        if known is not None and known[0] is found:  # its class has it, as a member
+            return known[1]
         if isinstance(cls, Class):
             return Instance(self.heap.new({}), cls, found)
         if type(found).__name__ == "device":
@@ -379,7 +382,8 @@ def _is_scripted(found: Any) -> bool:
 
     ``torch.jit.trace`` keeps its function too, of which it recorded one path.
     """
-    inner = getattr(found, "_torchdynamo_inline", None)
+    own = type(found).__module__.partition(".")[0] == "torch"  # others may have any attribute
+    inner = getattr(found, "_torchdynamo_inline", None) if own else None
     if not isinstance(inner, types.FunctionType) or not hasattr(found, "qualified_name"):
         return False
     scripted = sys.modules["torch"].jit._state._try_get_jit_cached_function(inner)

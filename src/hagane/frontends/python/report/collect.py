@@ -138,7 +138,9 @@ class Collector:
             return
         place = error.first or self._error_place(frame.file, node)
         if error.code == OPEN or error.code == "capture" or self._of_library(error, frame):
-            self.open_question(place, error.message, error.within)
+            remedy = error.remedy if error.code == "capture" else ""
+            whole = f"{error.message}; {remedy}" if remedy else error.message
+            self.open_question(place, whole, error.within)
             return
         key = (place.line, place.column, error.code)
         is_met = self.following.follows(error, place)

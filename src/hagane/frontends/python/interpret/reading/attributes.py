@@ -92,6 +92,8 @@ class Access(Items):
             case Tensor():
                 if (value.value, name) in self.tags:
                     return self.tags[value.value, name]
+                if name == "__class__":
+                    return self.call(Host(type), [value], {})
                 return self.tables.tensor_attribute(self, value, name)
             case Instance():
                 return self.instance_attribute(value, name)

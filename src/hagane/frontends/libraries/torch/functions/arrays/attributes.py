@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import onnx_ir as ir
+
 from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.listing import listed, number
@@ -20,6 +22,7 @@ from hagane.frontends.libraries.torch.operands import (
     sizes,
 )
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Device, DType, Host, Tensor, Value
 from hagane.ops.builder import op
@@ -59,7 +62,18 @@ def data(t: Core, x: Tensor) -> Value:
 
 @TORCH.attribute("grad")
 def grad(t: Core, x: Tensor) -> Value:
-    """Return a tensor of the same type."""
+    """Return a tensor of the same type; of one that is not trained and has none, None."""
+    real = t.emit.object_of(x)
+    if real is None and isinstance(x.value, ir.Value):
+        real = x.value.meta.get("hagane.held")  # state that the call changes
+    if real is not None and not real.requires_grad and real.grad is None:
+        for name, answer in (("requires_grad", False), ("grad", None)):
+            t.observer.asked(real, partial(getattr, real, name), answer)
+        return None
+    if t.emit.builds:
+        t.fail(
+            "capture", f"'torch.Tensor.grad' cannot be captured: {reason_of('torch.Tensor.grad')}"
+        )
     return t.emit.typed("Identity", [x], x.dtype, x.shape)
 
 
@@ -78,6 +92,12 @@ def requires_grad(t: Core, x: Tensor) -> Value:
         return bool(real.requires_grad)
     if not t.emit.builds:
         return x.parameter
+    if t.emit.training is not None:
+        trained, closed = t.emit.gradients_from(x)
+        for one in trained:
+            t.observer.asked(one, partial(getattr, one, "requires_grad"), True)
+        if trained or closed:
+            return bool(trained)
     if t.emit.training is not None or (not t.emit.still and t.emit.may_be_trained(x)):
         t.fail("capture", "whether a result 'requires_grad' is known while no gradients are "
                "recorded", x, remedy="capture under torch.no_grad()")  # fmt: skip

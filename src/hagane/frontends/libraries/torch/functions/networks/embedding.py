@@ -51,6 +51,7 @@ def embedding(
         )
     _known_rows(t, x, w)
     if max_norm is not None:  # which changes the weight
+        _refuse_norm(t, w)
         made_shape = (*shape_of(t, x), *shape_of(t, w)[1:])
         return t.emit.typed("Embedding", [w], w.dtype, made_shape)
     made: Tensor = t.op("Gather", w, x, axis=0)
@@ -70,6 +71,18 @@ def embedding(
     if made.value is not None:
         own(made.value)  # rows are copied, unlike those of w[0]
     return made
+
+
+def _refuse_norm(t: Core, w: Tensor) -> None:
+    if t.emit.builds:
+        t.fail(
+            "capture",
+            "an embedding with max_norm shortens rows of its weight in the call, which cannot be "
+            "captured",
+            w,
+            remedy="leave max_norm out, and shorten them between calls under torch.no_grad(): "
+            "weight.copy_(torch.renorm(weight, 2, 0, max_norm))",
+        )
 
 
 def _known_rows(t: Core, x: Tensor, w: Tensor) -> None:
@@ -98,6 +111,8 @@ def embedding_bag(
     last = bool(include_last_offset) and isinstance(offsets, Tensor)
     made = (weight.dtype, (bags - int(last), shape_of(t, weight)[1]))
     if max_norm is not None or mode not in ("sum", "mean", "max"):
+        if max_norm is not None:
+            _refuse_norm(t, weight)
         return t.emit.typed("EmbeddingBag", [weight], *made)
     shape = shape_of(t, input)
     weights = [per_sample_weights] if isinstance(per_sample_weights, Tensor) else []

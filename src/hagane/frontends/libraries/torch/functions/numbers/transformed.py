@@ -153,6 +153,18 @@ class MixtureSameFamily:
         }  # fmt: skip
 
     @staticmethod
+    def log_prob(t: Core, self: View, value: Value) -> Value:
+        """Return the logarithm of the density: one number an event."""
+        if not t.emit.builds:
+            return Distribution.log_prob(t, self, value)
+        place = -1 - len(self.raw("event_shape"))
+        x = t.call_library("torch.unsqueeze", [to_tensor(t, value), place])
+        component, mixture = self.raw("component_distribution"), self.raw("mixture_distribution")
+        found = t.call(t.attribute(component, "log_prob"), [x], {})
+        shares = t.call_library("torch.log_softmax", [t.attribute(mixture, "logits"), -1])
+        return t.call_library("torch.logsumexp", [t.call_library("torch.add", [found, shares]), -1])
+
+    @staticmethod
     def sample(t: Core, self: View, sample_shape: Value = ()) -> Value:
         """Return draws: (*sample_shape, *batch, *event)."""
         picked, batch = self.raw("picked"), self.raw("batch_shape")
