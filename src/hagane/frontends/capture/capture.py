@@ -21,7 +21,7 @@ from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.names import array_names, object_paths
 from hagane.frontends.capture.interface.outputs import changes, outputs
 from hagane.frontends.capture.interface.reads import Reads, count_read
-from hagane.frontends.capture.interface.roots import root_of
+from hagane.frontends.python.enter.roots import root_of
 from hagane.frontends.capture.interface.state import (
     Attribute,
     LastingChange,
