@@ -579,6 +579,7 @@ MEANT = frozenset({
     "torch.Tensor.tensor_split",
     "torch.Tensor.tile",
     "torch.Tensor.to",
+    "torch.Tensor.to_dense",
     "torch.Tensor.tolist",
     "torch.Tensor.topk",
     "torch.Tensor.trace",

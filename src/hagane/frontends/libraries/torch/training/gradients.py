@@ -82,8 +82,14 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
         t.emit.still &= not own
     if own and t.find_in_class(cls, "backward") is not MISSING:
         return _with_backward(t, cls, ctx, given, t.settle(result))
-    if not t.emit.builds and t.find_in_class(cls, "backward") is not MISSING:
-        _check_backward(t, cls, ctx, given, t.settle(result))
+    if t.emit.builds or cls.key in t.emit.backwards:  # one that applies its own function has no end
+        return result
+    if t.find_in_class(cls, "backward") is not MISSING:
+        t.emit.backwards.add(cls.key)
+        try:
+            _check_backward(t, cls, ctx, given, t.settle(result))
+        finally:
+            t.emit.backwards.discard(cls.key)
     return result
 
 
