@@ -109,6 +109,8 @@ class Assignments(OpenPlaces):
 
     def _augment(self, node: ast.AugAssign, target: ast.expr) -> None:
         left = self.evaluate(_loaded(target))
+        if isinstance(node.op, ast.Add) and self.extend_in_turn(_loaded(target), node.value):
+            return
         right = self.evaluate(node.value)
         self.emit.label = self.collector.text(node)
         changed = self._changed(type(node.op), left, right)
