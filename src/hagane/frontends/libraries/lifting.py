@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -66,13 +67,15 @@ class RealNames(Names):
         if not callable(found) or isinstance(found, Tensor):
             return None
         known = self._real_names.get(id(found))
-        if known is None and str(getattr(found, "__module__", "")).startswith("hagane"):
+        own = None if known is not None else inspect.getattr_static(found, "__module__", None)
+        if known is None and isinstance(own, str) and own.startswith("hagane"):
             known = self._own_names.get(id(found))
         return known[1] if known is not None and known[0] is found else None
 
     def lift_object(self, core: Core, found: Any) -> Value:
         """Return the stand-in of a real tensor, layer, element type or device."""
-        root = type(found).__module__.partition(".")[0]
+        module = type(found).__module__  # of a class that computes it, no text
+        root = module.partition(".")[0] if isinstance(module, str) else ""
         if "torch" in sys.modules and (
             root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
         ):

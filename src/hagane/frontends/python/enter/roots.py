@@ -13,6 +13,7 @@ from hagane.frontends.python.enter.arguments import function_of, tensor_kind
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    Class,
     Frame,
     Function,
     Instance,
@@ -117,7 +118,7 @@ def _library_name(interpreter: Interpreter, value: Value) -> str:
     """Return the name of a function or a layer whose calls a table describes."""
     if isinstance(value, Library):
         return "" if interpreter.tables.arguments(value.name) is None else value.name
-    if not isinstance(value, Instance) or not isinstance(value.cls, Library):
+    if not isinstance(value, Instance) or not isinstance(value.cls, Library | Class):
         return ""
     called = interpreter.tables.call_order(interpreter, value)
     methods = (interpreter.method_of(value, name) for name in called)

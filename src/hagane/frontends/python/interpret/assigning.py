@@ -161,7 +161,7 @@ class Assignments(OpenPlaces):
                 self._unpack(target, parts, value)
             case ast.Attribute(value=owner, attr=name):
                 receiver = self.evaluate(owner)
-                self.set_attribute(receiver, name, value)
+                self.set_attribute(receiver, self.own_name(receiver, name), value)
                 self._record_target(target, value)
             case ast.Subscript(value=owner, slice=index):
                 self.set_item(self.evaluate(owner), self.evaluate(index), value)

@@ -71,13 +71,19 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     """Return the result of the forward pass; the backward pass is followed for its types."""
     assert isinstance(cls, Class)
     given = [t.wrap(x) for x in arguments]
+    wanted = not t.emit.builds or t.emit.training is not None
     needs = tuple(isinstance(x, Tensor) and x.dtype.is_floating_point() for x in given)
-    content = {"needs_input_grad": needs, "saved_tensors": ()}
-    ctx = Instance(t.heap.new(content), Library(_CONTEXT))
+    none = (False,) * len(given)
+    ctx = _context(t, needs if wanted else none)
     own = t.emit.training is not None and not t.emit.still
     t.emit.still |= own  # as PyTorch records nothing of it
     try:
         result = _forward(t, cls, ctx, given)
+    except CheckError:
+        if t.emit.builds:
+            raise
+        # One that has no gradients for some arguments: those need none.
+        return _forward(t, cls, _context(t, none), given)
     finally:
         t.emit.still &= not own
     if own and t.find_in_class(cls, "backward") is not MISSING:
@@ -91,6 +97,12 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
         finally:
             t.emit.backwards.discard(cls.key)
     return result
+
+
+def _context(t: Core, needs: tuple[bool, ...]) -> Instance:
+    """Return the object that the passes share."""
+    content = {"needs_input_grad": needs, "saved_tensors": ()}
+    return Instance(t.heap.new(content), Library(_CONTEXT))
 
 
 def _forward(t: Core, cls: Class, ctx: Instance, given: Sequence[Value]) -> Value:
