@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from enum import Enum, IntEnum
+from abc import ABC, ABCMeta
+from enum import Enum, EnumMeta, IntEnum
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,40 @@ def by_members(x: Any) -> Any:
     return x.mean(0) * level.next + len(kind.doubled) + level.value
 
 
+class Base(ABC):  # noqa: B024
+    pass
+
+
+class Kinds(type):
+    pass
+
+
+class OfKinds(metaclass=Kinds):
+    pass
+
+
+def asked_about_classes(x: Any) -> Any:
+    mean = Reduction.MEAN
+    answers = [
+        isinstance(Reduction, EnumMeta), isinstance(Reduction, type), isinstance(mean, Reduction),
+        isinstance(mean, Enum), isinstance(mean, str), isinstance(mean, Level),
+        mean in Reduction, "mean" in {member.value for member in Reduction},
+        isinstance(Base, ABCMeta), isinstance(Base, EnumMeta), isinstance(Chain, type),
+        isinstance(OfKinds, Kinds), isinstance(Base, Kinds), type(OfKinds) is Kinds,
+        type(mean) is Reduction, type(Reduction) is EnumMeta, type(Chain) is type,
+    ]  # fmt: skip
+    return x.sum() + torch.tensor(answers).float()
+
+
+def to_a_multiple(x: Any, multiple: int = 4) -> Any:
+    parts = x.shape[0] / multiple
+    if not parts.is_integer():
+        x = nn.functional.pad(x, (0, 0, 0, math.ceil(parts) * multiple - x.shape[0]))
+    windows = x.shape[0] // multiple
+    places = torch.arange(x.shape[0]).reshape(windows, multiple)
+    return x.reshape(windows, multiple, 4).masked_fill((places == 1)[..., None], 0.0)
+
+
 def padded_by_open_numbers(x: Any) -> Any:
     places = torch.where(x[:, 0] > 0)[0]
     rows = nn.functional.pad(places, [0, 1], value=x.size(0) - 1)
@@ -105,7 +140,7 @@ def padded_by_open_numbers(x: Any) -> Any:
 
 MODELS = [
     beside_strange_objects, Private().eval(), Derived().eval(), Chain().eval(), by_members,
-    padded_by_open_numbers,
+    padded_by_open_numbers, asked_about_classes, to_a_multiple,
 ]  # fmt: skip
 
 

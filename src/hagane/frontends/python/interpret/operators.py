@@ -123,8 +123,11 @@ class Operators(Core):
 
     def _power(self, base: int, exponent: Expr) -> Value:
         """Return an integer to an exponent of sizes: an integer where that is not below 0."""
-        if self.emit.builds or base < 1 or not self.knowledge.is_nonnegative(exponent):
+        grows = all(c > 0 for monomial, c in exponent.terms.items() if monomial)
+        if self.emit.builds or base < 1 or not grows:
             return binary_numbers(ast.Pow, base, exponent)
+        if not self.knowledge.is_nonnegative(exponent):
+            self.emit.assume(f"{exponent} >= 0 (an exponent of {base})")
         return self.emit.fresh("power")
 
     def _binary_containers(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
