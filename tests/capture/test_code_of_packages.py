@@ -183,3 +183,18 @@ def test_tensors_of_other_sizes_are_not_equal(n: int, m: int, scale: int) -> Non
     x, y = torch.ones(n, 4), torch.ones(m, 4) * scale
     (found,) = hagane.InferenceSession(model).run(None, {"x": x.numpy(), "y": y.numpy()})
     np.testing.assert_allclose(found, one_or_other(x, y).numpy())
+
+
+def neighbour(x: Any, y: Any) -> Any:
+    return torch.nextafter(x, y)
+
+
+def test_the_next_number_is_the_next_to_the_last_bit() -> None:
+    edges = [0.0, -0.0, 1.0, -2.0, 3.4028235e38, -np.inf, np.inf, np.nan, 1.1754944e-38, 1e-45]
+    bits = np.random.default_rng(0).integers(0, 2**32, 2000, dtype=np.uint32)
+    x, y = np.meshgrid(np.array(edges, np.float32), np.array(edges, np.float32))
+    x = np.concatenate([x.ravel(), bits.view(np.float32)])
+    y = np.concatenate([y.ravel(), bits[::-1].view(np.float32)])
+    session = hagane.InferenceSession(hagane.capture(neighbour, "float32[n]", "float32[n]"))
+    (found,) = session.run(None, {"x": x, "y": y})
+    np.testing.assert_array_equal(found, np.nextafter(x, y))
