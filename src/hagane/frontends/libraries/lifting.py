@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -67,8 +66,7 @@ class RealNames(Names):
         if not callable(found) or isinstance(found, Tensor):
             return None
         known = self._real_names.get(id(found))
-        own = None if known is not None else inspect.getattr_static(found, "__module__", None)
-        if known is None and isinstance(own, str) and own.startswith("hagane"):
+        if known is None and _module_named(found).startswith("hagane"):
             known = self._own_names.get(id(found))
         return known[1] if known is not None and known[0] is found else None
 
@@ -106,6 +104,14 @@ def _module_of(root: str) -> Any:
     if root == "chainer" and root not in sys.modules and "hagane.nn" in sys.modules:
         return sys.modules["hagane"]
     return sys.modules.get(root)
+
+
+def _module_named(found: Any) -> str:
+    """Return the name of the module of a real object."""
+    try:
+        return str(getattr(found, "__module__", ""))
+    except Exception:  # of a __getattr__ that raises, as those of packages that are not there do
+        return ""
 
 
 def _resolve(name: str) -> Any:
