@@ -291,8 +291,8 @@ class Objects(Names):
         if is_plain(value) or isinstance(value, tuple | slice | frozenset):
             return type(value)
         if isinstance(value, Class):
-            made = enum.EnumMeta if is_enumeration(value) else type
-            return made if value.host is None else type(value.host)
+            own = enum.EnumMeta if is_enumeration(value) else type
+            return own if value.host is None else type(value.host)
         return next((cls for known, cls in _CLASSES.items() if isinstance(value, known)), None)
 
     def is_scalar(self, value: Value) -> bool:
