@@ -197,9 +197,23 @@ def test_hooks_of_modules_are_part_of_the_graph() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_weights_by_length_and_direction_are_computed_in_each_call() -> None:
+    layer = torch.nn.utils.weight_norm(torch.nn.Linear(3, 3))
+    model = torch.nn.Sequential(layer, torch.nn.utils.weight_norm(torch.nn.Linear(3, 2), dim=None))
+    with torch.no_grad():
+        layer.weight_g.mul_(2.0)  # ``weight`` is what it was before
+    captured = hagane.capture(model, TYPE)
+    assert [value.name for value in captured.graph.outputs] == ["output"]
+    x = torch.randn(4, 3)
+    (found,) = hagane.InferenceSession(captured).run(None, {"input": x.numpy()})
+    np.testing.assert_allclose(found, model(x).detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_hooks_of_pytorch_that_compute_weights_are_refused() -> None:
-    model = torch.nn.Sequential(torch.nn.utils.weight_norm(torch.nn.Linear(3, 3)))
+    model = torch.nn.Sequential(torch.nn.utils.spectral_norm(torch.nn.Linear(3, 3)))
     with pytest.raises(
-        hagane.errors.CaptureError, match=r"Linear has a forward hook .*\(WeightNorm\).* remove it"
+        hagane.errors.CaptureError,
+        match=r"Linear has a forward hook .*\(SpectralNorm\).* remove it",
     ):
         hagane.capture(model, TYPE)

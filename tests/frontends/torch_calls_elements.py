@@ -273,6 +273,7 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     x.type(torch.int64)
     x.type_as(i)
     x.cpu()
+    x.to_dense()
     h.to(x.dtype)
     F.relu(x)
     F.relu(i)

@@ -21,7 +21,6 @@ from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.names import array_names, object_paths
 from hagane.frontends.capture.interface.outputs import changes, outputs
 from hagane.frontends.capture.interface.reads import Reads, count_read
-from hagane.frontends.capture.interface.roots import root_of
 from hagane.frontends.capture.interface.state import (
     Attribute,
     LastingChange,
@@ -35,6 +34,7 @@ from hagane.frontends.capture.interface.structure import Change
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
+from hagane.frontends.python.enter.roots import root_of
 from hagane.frontends.python.interpret.effects import Training
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables

@@ -13,11 +13,11 @@ from hagane.frontends.capture.attempt import Attempt
 from hagane.frontends.capture.forms import Forms
 from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.outputs import outputs
-from hagane.frontends.capture.interface.roots import root_of
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
+from hagane.frontends.python.enter.roots import root_of
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.type_text import DTYPES
 from hagane.frontends.python.values.values import (

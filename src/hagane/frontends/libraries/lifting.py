@@ -66,13 +66,14 @@ class RealNames(Names):
         if not callable(found) or isinstance(found, Tensor):
             return None
         known = self._real_names.get(id(found))
-        if known is None and str(getattr(found, "__module__", "")).startswith("hagane"):
+        if known is None and _module_named(found).startswith("hagane"):
             known = self._own_names.get(id(found))
         return known[1] if known is not None and known[0] is found else None
 
     def lift_object(self, core: Core, found: Any) -> Value:
         """Return the stand-in of a real tensor, layer, element type or device."""
-        root = type(found).__module__.partition(".")[0]
+        module = type(found).__module__  # of a class that computes it, no text
+        root = module.partition(".")[0] if isinstance(module, str) else ""
         if "torch" in sys.modules and (
             root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
         ):
@@ -103,6 +104,14 @@ def _module_of(root: str) -> Any:
     if root == "chainer" and root not in sys.modules and "hagane.nn" in sys.modules:
         return sys.modules["hagane"]
     return sys.modules.get(root)
+
+
+def _module_named(found: Any) -> str:
+    """Return the name of the module of a real object."""
+    try:
+        return str(getattr(found, "__module__", ""))
+    except Exception:  # of a __getattr__ that raises, as those of packages that are not there do
+        return ""
 
 
 def _resolve(name: str) -> Any:

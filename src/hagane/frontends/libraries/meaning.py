@@ -40,6 +40,8 @@ _ADDED = frozenset(
     ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
      "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
      "torch.autograd.grad", "torch.Tensor.requires_grad_", "torch.linalg.solve_ex",
+     "torch._subclasses.fake_tensor.is_fake", "torch.autograd.forward_ad.unpack_dual",
+     "torch.fx.experimental.proxy_tensor.get_proxy_mode",
      "torch.Tensor.requires_grad", "torch.Tensor.grad", "torch.spmm", "torch.sparse.mm",
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
      *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),

@@ -38,6 +38,7 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_enumeration,
     is_plain,
     is_size,
 )
@@ -222,6 +223,9 @@ class Objects(Names):
         if core.emit.builds and isinstance(option, DType) and isinstance(value, _NUMBERS):
             return False  # Python's own
         if isinstance(option, Class):
+            real = value.host if isinstance(value, Class) else value
+            if isinstance(real, enum.Enum | type):  # an imported member or class, as it is
+                return option.host is not None and isinstance(real, option.host)
             if not isinstance(value, Instance) or not isinstance(value.cls, Class):
                 return False
             known = value.cls.host, option.host
@@ -286,6 +290,9 @@ class Objects(Names):
             return torch.Tensor if torch is not None else np.ndarray if array else None
         if is_plain(value) or isinstance(value, tuple | slice | frozenset):
             return type(value)
+        if isinstance(value, Class):
+            own = enum.EnumMeta if is_enumeration(value) else type
+            return own if value.host is None else type(value.host)
         return next((cls for known, cls in _CLASSES.items() if isinstance(value, known)), None)
 
     def is_scalar(self, value: Value) -> bool:

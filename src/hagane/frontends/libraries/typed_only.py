@@ -33,8 +33,7 @@ TYPED_ONLY: dict[str, str] = {
     **dict.fromkeys(
         ("numpy.frexp", "numpy.nextafter", "numpy.spacing", "numpy.ndarray.byteswap",
          "numpy.ndarray.strides", "numpy.ndarray.flags", "numpy.ndarray.ctypes",
-         "numpy.ndarray.base", "numpy.ndarray.tobytes", "numpy.ndarray.tostring",
-         "torch.nextafter", "torch.Tensor.nextafter"),
+         "numpy.ndarray.base", "numpy.ndarray.tobytes", "numpy.ndarray.tostring"),
         _BITS,
     ),
     **dict.fromkeys(

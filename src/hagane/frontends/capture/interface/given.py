@@ -8,10 +8,10 @@ from typing import Any
 
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.interface.names import array_names, joined
-from hagane.frontends.capture.interface.roots import Root
 from hagane.frontends.capture.interface.state import Stateful
 from hagane.frontends.capture.interface.structure import Example, Object, Text, Whole
 from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.enter.roots import Root
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import ARRAY
 from hagane.frontends.python.values.type_text import parse_type

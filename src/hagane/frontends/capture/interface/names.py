@@ -108,9 +108,12 @@ def _cells(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_array(value: Any) -> bool:
-    if not (hasattr(value, "dtype") and hasattr(value, "shape")):
+    try:
+        if not (hasattr(value, "dtype") and hasattr(value, "shape")):
+            return False
+        return hasattr(value, "__array__") or hasattr(value, "creator_node")  # Chainer's variables
+    except Exception:  # of a __getattr__ that raises, as those of packages that are not there do
         return False
-    return hasattr(value, "__array__") or hasattr(value, "creator_node")  # Chainer's variables
 
 
 __all__ = ["array_names", "joined", "object_paths"]

@@ -6,6 +6,7 @@ import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import getattr_static
 from operator import is_
 from typing import Any
 
@@ -223,12 +224,12 @@ class Reading:
                     reads.tensors.append(found)
                 else:
                     reads.content(found, _bits, "bits")
-            case _ if isinstance(getattr(found, "_forward_hooks", None), dict):  # no mock
+            case _ if isinstance(getattr_static(found, "_forward_hooks", None), dict):  # no mock
                 reads.modules.append(found)
                 for hooks in (found._forward_hooks, found._forward_pre_hooks):
                     if hooks:
                         reads.content(hooks, _items, "items")
-            case _ if hasattr(found, "_local_link_hooks"):
+            case _ if getattr_static(found, "_local_link_hooks", MISSING) is not MISSING:
                 reads.answer(found, lambda: bool(found._local_link_hooks), False)
 
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from hagane.errors import InvalidArgument
@@ -269,11 +270,12 @@ def tensor_kind(interpreter: Interpreter, value: Value, function: Function) -> s
         if any(name.startswith("chainer.") for name in libraries):
             return "numpy.ndarray"
     module = function.scope.module
-    values = {n: interpreter.lift(v) for n, v in module.host.items() if hasattr(v, "__spec__")}
+    modules = {n: v for n, v in module.host.items() if isinstance(v, ModuleType)}
+    values = {n: interpreter.lift(v) for n, v in modules.items()}
     values |= interpreter.heap[module]
     roots = {n: getattr(v, "name", "").partition(".")[0] for n, v in values.items()
              if hasattr(v, "name")}  # fmt: skip
-    roots |= {n: v.__module__.partition(".")[0] for n, v in module.host.items()
+    roots |= {n: str(v.__module__).partition(".")[0] for n, v in module.host.items()
               if isinstance(v, type) and n not in roots}  # fmt: skip
     names = {n.id for n in ast.walk(function.node) if isinstance(n, ast.Name)}
     used = {roots.get(name) for name in names}

@@ -20,6 +20,7 @@ from hagane.frontends.python.enter.arguments import (
     tensor_kind,
 )
 from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.enter.roots import root_of
 from hagane.frontends.python.interpret.running import Budget, OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.modules import SourceError
@@ -129,8 +130,8 @@ def check_object(
         try:
             value = interpreter.lift(found)
             function, bound = function_of(interpreter, value)
-            if function is None:
-                raise CheckError("target", f"{found!r} has no Python source that can be checked")
+            if function is None:  # a library's, or functools.partial
+                value = function = root_of(interpreter, found, types, named, "checked").function
             kind = tensor_kind(interpreter, value, function)
             given = given_values(interpreter, function, bound, types, named, kind)
             call_with(interpreter, value, function, bound, given)

@@ -109,6 +109,8 @@ class Assignments(OpenPlaces):
 
     def _augment(self, node: ast.AugAssign, target: ast.expr) -> None:
         left = self.evaluate(_loaded(target))
+        if isinstance(node.op, ast.Add) and self.extend_in_turn(_loaded(target), node.value):
+            return
         right = self.evaluate(node.value)
         self.emit.label = self.collector.text(node)
         changed = self._changed(type(node.op), left, right)
@@ -159,7 +161,7 @@ class Assignments(OpenPlaces):
                 self._unpack(target, parts, value)
             case ast.Attribute(value=owner, attr=name):
                 receiver = self.evaluate(owner)
-                self.set_attribute(receiver, name, value)
+                self.set_attribute(receiver, self.own_name(receiver, name), value)
                 self._record_target(target, value)
             case ast.Subscript(value=owner, slice=index):
                 self.set_item(self.evaluate(owner), self.evaluate(index), value)

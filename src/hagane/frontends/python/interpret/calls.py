@@ -55,6 +55,10 @@ class Calls(LibraryCalls):
         function = self.evaluate(node.func)
         if isinstance(node.func, ast.Name) and node.func.id == "super" and _is_super(function):
             return self._super(node)
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="extend"), args=[grown]):
+                if self.extend_in_turn(owner, grown):
+                    return None
         arguments: list[Value] = []
         for argument in node.args:
             if not isinstance(argument, ast.Starred):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import lru_cache
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
@@ -23,6 +24,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
+_DOTTED = (ast.Name, ast.Attribute)
 _MAX_OPEN = 16  # items of which only the run knows whether they are kept
 
 
@@ -42,6 +44,31 @@ class Comprehensions(Core):
             self.heap.derive(made.key, self._read_by(node))
             self.lend([source], made)
         return made
+
+    def extend_in_turn(self, receiver: ast.expr, value: ast.expr) -> bool:
+        """Extend a list by a generator expression that reads the list itself, item by item.
+
+        Such as ``y.extend(f(y[-1]) for f in functions)``, each of whose items reads the one
+        before. Returns False, and does nothing, for others.
+        """
+        if not isinstance(value, ast.GeneratorExp) or not isinstance(receiver, _DOTTED):
+            return False
+        if not _reads_in_turn(value, receiver):
+            return False
+        if not isinstance(self.evaluate(receiver), ListRef):
+            return False
+        outer = self.frame
+        assert outer is not None
+        frame = Frame(
+            self.heap.new({}), outer.file, outer.module, outer, outer.is_user,
+            receiver=outer.receiver, caller=outer,
+        )  # fmt: skip
+        self.frame = frame
+        try:
+            self.execute([_appending(receiver, value)])
+        finally:
+            self.frame = outer
+        return True
 
     def _read_by(self, node: ast.GeneratorExp) -> list[int]:
         """Return the containers that a generator expression reads by a name, as it is made."""
@@ -195,3 +222,30 @@ class Comprehensions(Core):
             self.fork(condition, lambda: self._under(tests[1:], run), lambda: None, text)
         elif condition:
             self._under(tests[1:], run)
+
+
+def _reads_in_turn(node: ast.GeneratorExp, receiver: ast.expr) -> bool:
+    """Whether what a generator expression does for each item reads an object."""
+    first = node.generators[0]
+    parts = [node.elt, *first.ifs, *node.generators[1:]]
+    wanted = ast.dump(receiver)
+    return any(
+        isinstance(part, type(receiver)) and ast.dump(part) == wanted
+        for each in parts
+        for part in ast.walk(each)
+    )
+
+
+@lru_cache(maxsize=256)
+def _appending(receiver: ast.expr, node: ast.GeneratorExp) -> ast.stmt:
+    """Return the loop that appends each item of a generator expression to a list."""
+    call = ast.Call(ast.Attribute(receiver, "append", ast.Load()), [node.elt], [])
+    made: ast.stmt = ast.Expr(call)
+    for generator in reversed(node.generators):
+        for test in reversed(generator.ifs):
+            made = ast.If(test, [made], [])
+        made = ast.For(generator.target, generator.iter, [made], [])
+    for part in ast.walk(made):
+        if isinstance(part, ast.expr | ast.stmt) and not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    return made

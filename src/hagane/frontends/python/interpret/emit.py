@@ -55,6 +55,7 @@ class Emitter(Claims):
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         super().__init__(knowledge, assume)
         self.nodes: list[ir.Node] = []
+        self.backwards: set[object] = set()  # classes whose backward passes are being followed
         self.tensors: dict[ir.Value, Tensor] = {}
         self.kind = "torch.Tensor"
         self._place: str | None = None  # where results lie, their operands aside

@@ -42,6 +42,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
+from hagane.symbolic import Expr
 from hagane.symbolic.logic import both, either, negate
 from hagane.symbolic.term import TRUE, Term
 
@@ -110,6 +111,8 @@ class Operators(Core):
             combine = both if kind is ast.BitAnd else either
             return self.as_truth(combine(left.term, self.as_term(self.truth(right))))
         if is_number(left) and is_number(right):
+            if kind is ast.Pow and isinstance(left, int) and isinstance(right, Expr):
+                return self._power(left, right)
             return binary_numbers(kind, left, right)
         if is_plain(left) and is_plain(right):
             return apply_plain(BINARY[kind][1], left, right)
@@ -117,6 +120,15 @@ class Operators(Core):
         if found is not MISSING:
             return found
         return self._binary_objects(kind, left, right)
+
+    def _power(self, base: int, exponent: Expr) -> Value:
+        """Return an integer to an exponent of sizes: an integer where that is not below 0."""
+        grows = all(c > 0 for monomial, c in exponent.terms.items() if monomial)
+        if self.emit.builds or base < 1 or not grows:
+            return binary_numbers(ast.Pow, base, exponent)
+        if not self.knowledge.is_nonnegative(exponent):
+            self.emit.assume(f"{exponent} >= 0 (an exponent of {base})")
+        return self.emit.fresh("power")
 
     def _binary_containers(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
         if kind in (ast.Add, ast.Mult):

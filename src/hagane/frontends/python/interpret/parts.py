@@ -45,6 +45,14 @@ class Parts:
         """Return the columns of rows that ``zip(*rows)`` turns; None if there is no telling."""
         raise NotImplementedError
 
+    def own_name(self, value: Value, name: str) -> str:
+        """Return the name that an object has for a private one of a class."""
+        raise NotImplementedError
+
+    def extend_in_turn(self, receiver: ast.expr, value: ast.expr) -> bool:
+        """Extend a list by a generator expression that reads the list itself, item by item."""
+        raise NotImplementedError
+
     def execute(self, body: Sequence[ast.stmt]) -> None:
         """Run statements until they end or the path does."""
         raise NotImplementedError

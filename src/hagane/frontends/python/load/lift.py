@@ -153,7 +153,7 @@ class Lift(Core):
                 )
             case _ if _is_scripted(found):
                 return self.lift(found._torchdynamo_inline)
-            case _ if hasattr(type(found), "cache_info") and hasattr(found, "__wrapped__"):
+            case _ if _has(found, "cache_info") and _has(found, "__wrapped__"):
                 # One of the user's own may be there to give one random number, not two.
                 own = _is_user(getattr(inspect.unwrap(found), "__code__", _NO_CODE).co_filename)
                 return Host(found) if own else self.lift(found.__wrapped__)
@@ -377,14 +377,20 @@ def _globals_of(found: type) -> dict[str, Any]:
     return vars(sys.modules[found.__module__]) if found.__module__ in sys.modules else {}
 
 
+def _has(found: Any, name: str) -> bool:
+    """Whether a real object has an attribute; its ``__getattr__``, which may do anything, aside."""
+    return inspect.getattr_static(found, name, None) is not None
+
+
 def _is_scripted(found: Any) -> bool:
     """Whether ``torch.jit.script`` made an object of a function with source.
 
     ``torch.jit.trace`` keeps its function too, of which it recorded one path.
     """
-    own = type(found).__module__.partition(".")[0] == "torch"  # others may have any attribute
-    inner = getattr(found, "_torchdynamo_inline", None) if own else None
-    if not isinstance(inner, types.FunctionType) or not hasattr(found, "qualified_name"):
+    if not _has(found, "_torchdynamo_inline") or not _has(found, "qualified_name"):
+        return False
+    inner = found._torchdynamo_inline
+    if not isinstance(inner, types.FunctionType):
         return False
     scripted = sys.modules["torch"].jit._state._try_get_jit_cached_function(inner)
     return scripted is not None and bool(scripted.qualified_name == found.qualified_name)

@@ -377,6 +377,9 @@ class Builtins(Iterables, KeptResults, World, Arguments):
             return DType(value.dtype) if scalar else Library(value.kind)
         if isinstance(value, Host):
             return self.lift(type(value.object))
+        real = value.host if isinstance(value, Class) else value
+        if isinstance(real, enum.Enum | type):
+            return self.lift(type(real))
         return Host(self.tables.class_of(value) or type(value))
 
     def _call_staticmethod(self, function: Value) -> Value:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -30,7 +32,8 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Expr, maximum, minimum, product
+from hagane.symbolic import Expr, maximum, minimum, mod, product
+from hagane.symbolic.expression import multiply
 from hagane.symbolic.term import Term
 
 
@@ -82,7 +85,7 @@ class Containers(Sets, Ordering):
         if isinstance(receiver, str):
             return self._text_method(receiver, name, arguments, keywords)
         if isinstance(receiver, Real) and name in ("is_integer", "conjugate"):
-            return Truth(self.unknown_truth()) if name == "is_integer" else receiver
+            return self._is_whole(receiver) if name == "is_integer" else receiver
         if isinstance(receiver, bytes) and name == "join":
             parts = self.sequence(arguments[0])
             if isinstance(parts, Many) or not all(isinstance(part, bytes) for part in parts):
@@ -191,6 +194,15 @@ class Containers(Sets, Ordering):
         else:
             more = self.new_list(found)
             self.heap[target] = self.heap[self.binary(ast.Add, target, more)]
+
+    def _is_whole(self, value: Real) -> Value:
+        """Return whether a number is an integer, as a condition on sizes where it has a formula."""
+        if not isinstance(value.formula, Expr):
+            return Truth(self.unknown_truth())
+        below = math.lcm(*(Fraction(c).denominator for c in value.formula.terms.values()))
+        whole = multiply(value.formula, below)
+        assert isinstance(whole, int | Expr)
+        return self.as_truth(self.knowledge.equal(mod(whole, below), 0))
 
     def _list_method(
         self,

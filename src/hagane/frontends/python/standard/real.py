@@ -43,7 +43,7 @@ _PURE = frozenset(
      "decimal", "statistics", "numbers", "enum", "types", "posixpath", "genericpath", "ntpath",
      "inspect", "textwrap", "json", "keyword", "_collections", "packaging", "platform", "os.path",
      "importlib.util", "importlib.metadata", "ast", "math", "datetime", "uuid", "hashlib",
-     "pathlib", "_json", "_sre", "copyreg", "unicodedata", "locale", "bisect", "_bisect")
+     "pathlib", "_json", "_sre", "copyreg", "unicodedata", "locale", "bisect", "_bisect", "_struct")
 )  # fmt: skip
 _IMPURE = frozenset(
     ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.activations import number_like
 from hagane.ops.functions.numbers.division import log_add_exp
-from hagane.ops.functions.numbers.elementary import add, div, log, mul, neg, sub, where
+from hagane.ops.functions.numbers.elementary import add, cast, div, log, mul, neg, sub, where
 from hagane.ops.layout.stopping import stopped
 
 
@@ -34,6 +35,26 @@ def heaviside(x: Any, at_zero: Any) -> Any:
     step = where(op("Greater", x, 0), number_like(1, x), number_like(0, x))
     found = where(op("Equal", x, 0), at_zero, step)
     return where(op("IsNaN", x), x, found) if dtype_of(x).is_floating_point() else found
+
+
+def next_after(x: Any, y: Any) -> Any:
+    """Return the float32 beside ``x`` on the side of ``y``.
+
+    In float64, ``x`` is moved by more than a half of the distance to the next one and by less than
+    one and a half of it, and rounded. That distance is between 2**-24 and 2**-23 of ``x``, and at
+    least 2**-149.
+    """
+    double, single = ir.DataType.DOUBLE, ir.DataType.FLOAT
+    largest = np.array(np.finfo(np.float32).max, np.float32)
+    wide = cast(op("Min", op("Max", x, -largest), largest), double)
+    infinite = op("IsInf", x)
+    least = np.array(0.75 * 2.0**-149)
+    move = op("Max", mul(op("Abs", wide), np.array(1.0001 * 2.0**-24)), least)
+    up = op("Less", x, y)
+    moved = cast(where(up, add(wide, move), sub(wide, move)), single)
+    moved = where(infinite, cast(wide, single), moved)  # the largest numbers
+    found = where(op("Equal", x, y), y, moved)
+    return where(op("IsNaN", x), x, where(op("IsNaN", y), y, found))
 
 
 def largest_number(x: Any, y: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from hagane.frontends.libraries.table import View
@@ -11,13 +12,17 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
+    Bound,
     Class,
     Instance,
     Library,
     Tensor,
+    Truth,
     Unknown,
     Value,
+    Wrapped,
 )
+from hagane.frontends.python.values.values import Function as ProgramFunction
 from hagane.ops.builder import interpreting
 from hagane.ops.control.own_gradient import own_gradient
 from hagane.ops.functions.tensors.shapes import unbroadcast, zeros_like
@@ -71,9 +76,13 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     """Return the result of the forward pass; the backward pass is followed for its types."""
     assert isinstance(cls, Class)
     given = [t.wrap(x) for x in arguments]
-    needs = tuple(isinstance(x, Tensor) and x.dtype.is_floating_point() for x in given)
-    content = {"needs_input_grad": needs, "saved_tensors": ()}
-    ctx = Instance(t.heap.new(content), Library(_CONTEXT))
+    needs: tuple[Value, ...] = tuple(isinstance(x, Tensor) and _is_real(x) for x in given)
+    asks = not t.emit.builds and _asks_for_needs(t.attribute(cls, "forward"))
+    if t.emit.builds and t.emit.training is None:
+        needs = (False,) * len(given)
+    elif asks:  # what is computed from parameters needs one, and what is given none
+        needs = tuple(need and Truth(t.unknown_truth()) for need in needs)
+    ctx = Instance(t.heap.new({"needs_input_grad": needs, "saved_tensors": ()}), Library(_CONTEXT))
     own = t.emit.training is not None and not t.emit.still
     t.emit.still |= own  # as PyTorch records nothing of it
     try:
@@ -82,9 +91,28 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
         t.emit.still &= not own
     if own and t.find_in_class(cls, "backward") is not MISSING:
         return _with_backward(t, cls, ctx, given, t.settle(result))
-    if not t.emit.builds and t.find_in_class(cls, "backward") is not MISSING:
-        _check_backward(t, cls, ctx, given, t.settle(result))
+    if asks:
+        told = "asks which gradients are needed: its backward pass is not followed"
+        t.collector.notice(t.here(), f"{cls.name}.forward {told}")
+    if (
+        t.emit.builds or asks or cls.key in t.emit.backwards
+    ):  # one that applies its own function has no end
+        return result
+    if t.find_in_class(cls, "backward") is not MISSING:
+        t.emit.backwards.add(cls.key)
+        try:
+            _check_backward(t, cls, ctx, given, t.settle(result))
+        finally:
+            t.emit.backwards.discard(cls.key)
     return result
+
+
+def _asks_for_needs(forward: Value) -> bool:
+    """Whether a forward pass asks which gradients are needed."""
+    function = forward.function if isinstance(forward, Wrapped | Bound) else forward
+    node = function.node if isinstance(function, ProgramFunction) else None
+    parts = [] if node is None else ast.walk(node)
+    return any(isinstance(n, ast.Attribute) and n.attr == "needs_input_grad" for n in parts)
 
 
 def _forward(t: Core, cls: Class, ctx: Instance, given: Sequence[Value]) -> Value:

@@ -102,15 +102,22 @@ def held(t: Core, module: Instance, kind: str) -> Sequence[tuple[Value, Value, b
         for key, hook in real.items()
         if not (getattr(hook, "__module__", None) or "").startswith("torch.")
     }
-    if t.emit.builds and len(kept) < len(real):
-        inner = next(hook for key, hook in real.items() if key not in kept)
+    unread = [h for k, h in real.items() if k not in kept and not _is_weight_norm(h)]
+    if t.emit.builds and unread:
+        inner = unread[0]
         t.fail(
             "capture",
             f"the {type(host).__name__} has a forward hook of PyTorch "
             f"({getattr(inner, '__qualname__', type(inner).__name__)}), which is not followed; "
-            "remove it first, as torch.nn.utils.remove_weight_norm does",
+            "remove it first, as torch.nn.utils.remove_spectral_norm does",
         )
     return (*((key, t.lift(hook), key in spread) for key, hook in kept.items()), *own)
+
+
+def _is_weight_norm(hook: object) -> bool:
+    """Whether a hook is the one of ``torch.nn.utils.weight_norm``."""
+    cls = type(hook)
+    return (cls.__module__, cls.__name__) == ("torch.nn.utils.weight_norm", "WeightNorm")
 
 
 def run(
@@ -121,6 +128,29 @@ def run(
     keywords: Mapping[str, Value],
 ) -> Value:
     """Call ``forward`` between its hooks."""
+    hooks = getattr(module.host, "_forward_pre_hooks", None)
+    norms = [hook for hook in (hooks or {}).values() if _is_weight_norm(hook)]
+    if not norms or not t.emit.builds:
+        return _run(t, module, method, arguments, keywords)
+    # Weights follow from their lengths and directions in each call; no call changes what they are.
+    for hook in norms:
+        g, v = (t.attribute(module, f"{hook.name}_{part}") for part in "gv")
+        weight = t.call_library("torch._weight_norm", [v, g, hook.dim])
+        t.heap[module][hook.name] = weight
+    try:
+        return _run(t, module, method, arguments, keywords)
+    finally:
+        for hook in norms:
+            t.heap[module].pop(hook.name, None)
+
+
+def _run(
+    t: Core,
+    module: Instance,
+    method: Value,
+    arguments: Sequence[Value],
+    keywords: Mapping[str, Value],
+) -> Value:
     named = dict(keywords)
     for _, hook, spread in held(t, module, BEFORE):
         found = t.settle(

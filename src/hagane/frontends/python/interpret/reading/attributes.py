@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import enum
 import sys
 from collections import Counter, OrderedDict, defaultdict
 from functools import partial
 from types import FunctionType
+from typing import Any
 
 from hagane.frontends.python.interpret.reading.items import Items
 from hagane.frontends.python.report.findings import CheckError
@@ -52,6 +54,7 @@ _OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 # Attributes that every function has.
 _OF_FUNCTIONS = ("__annotations__", "__closure__", "__code__", "__defaults__", "__globals__",
                  "__kwdefaults__")  # fmt: skip
+_OF_MEMBERS = ("name", "value", "_name_", "_value_")  # of enumerations
 _STREAMS = ("stdin", "stdout", "stderr")
 
 
@@ -61,7 +64,25 @@ class Access(Items):
     def _Attribute(self, node: ast.Attribute) -> Value:
         value = self.evaluate(node.value)
         self.emit.label = self.collector.text(node)
-        return self.settle(self.attribute(value, node.attr))
+        return self.settle(self.attribute(value, self.own_name(value, node.attr)))
+
+    def own_name(self, value: Value, name: str) -> str:
+        """Return the name that an object has for a private one (``self.__x``) of a class.
+
+        Python gives those of an imported class its name (``_Model__x``), as code does that is run.
+        """
+        if not name.startswith("__") or name.endswith("__"):
+            return name
+        frame = self.frame
+        while frame is not None and (frame.function is None or frame.function.owner is None):
+            frame = frame.parent
+        if frame is None or not isinstance(value, Instance | Class | Super):
+            return name
+        assert frame.function is not None
+        assert frame.function.owner is not None
+        whole = f"_{frame.function.owner.name.lstrip('_')}{name}"
+        own = self.find_attribute(value, name) is not MISSING
+        return name if own or self.find_attribute(value, whole) is MISSING else whole
 
     def attribute(self, value: Value, name: str) -> Value:
         """Return an attribute of any value of the program."""
@@ -97,9 +118,8 @@ class Access(Items):
                 return self.tables.tensor_attribute(self, value, name)
             case Instance():
                 return self.instance_attribute(value, name)
-            case Member():
-                found = self.instance_attribute(value.instance, name)
-                return self._builtin_attribute(value, name) if found is MISSING else found
+            case Member() | enum.Enum():
+                return self._of_member(value, name)
             case Class():
                 return self.class_attribute(value, name)
             case Super(start=start, receiver=receiver):
@@ -173,6 +193,18 @@ class Access(Items):
         ):
             return self._builtin_attribute(value, name)
         return MISSING
+
+    def _of_member(self, value: Any, name: str) -> Value:
+        """Return an attribute of a member of an enumeration that is a text or number as well."""
+        real = isinstance(value, enum.Enum)  # of an imported class
+        if real and name in _OF_MEMBERS:
+            return self.lift(getattr(value, name))
+        cls = self.lift(type(value)) if real else value.instance.cls
+        found = self.find_in_class(cls, name) if isinstance(cls, Class) else MISSING
+        if isinstance(found, Function | Wrapped):
+            return self.bind(found, value, cls)
+        found = MISSING if real else self.instance_attribute(value.instance, name)
+        return self._builtin_attribute(value, name) if found is MISSING else found
 
     def _builtin_attribute(self, value: Value, name: str) -> Value:
         if name == "__class__":

@@ -27,7 +27,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Host, Tensor, Truth, Value
+from hagane.frontends.python.values.values import Device, DType, Fields, Host, Tensor, Truth, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import pairs
 from hagane.ops.functions.tensors import ordering
@@ -107,6 +107,26 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
 def is_available(t: Core) -> Value:
     """Return False: checked programs run on a plain CPU unless they name another device."""
     return False
+
+
+@TORCH.function("fx.experimental.proxy_tensor.get_proxy_mode")
+def get_proxy_mode(t: Core) -> Value:
+    """Return None: nothing records what the program does."""
+    return None
+
+
+@TORCH.function("_subclasses.fake_tensor.is_fake",
+                "_C._functorch.is_functorch_wrapped_tensor", "_C._functorch.is_batchedtensor",
+                "_C._functorch.is_gradtrackingtensor")  # fmt: skip
+def is_traced(t: Core, x: Value = None) -> Value:
+    """Return False: tensors hold numbers, and no other library records what is done with them."""
+    return False
+
+
+@TORCH.function("autograd.forward_ad.unpack_dual")
+def unpack_dual(t: Core, tensor: Value, *, level: Value = None) -> Value:
+    """Return a tensor and its tangent, which it has within ``dual_level`` alone."""
+    return Fields((tensor, None), ("primal", "tangent"))
 
 
 @TORCH.function("_dynamo.eval_frame.is_dynamo_supported", "_dynamo.is_dynamo_supported")

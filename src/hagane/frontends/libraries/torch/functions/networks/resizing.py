@@ -10,16 +10,20 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.functions.networks.windows import batched, unbatched
 from hagane.frontends.libraries.torch.operands import (
+    cast,
     category,
+    is_scalar,
     need_tensor,
+    of_numpy,
     per_axis,
     shape_of,
     sizes,
+    to_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.arithmetic import exact, round_down
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Tensor, Value
+from hagane.frontends.python.values.values import Host, Tensor, Value, is_plain
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
 from hagane.ops.functions.images.antialiased import antialiased
@@ -62,8 +66,10 @@ def pad(t: Core, input: Value, pad: Value, mode: Value = "constant", value: Valu
     for number in range(len(amounts) // 2):
         place = len(shape) - 1 - number
         before[place], after[place] = amounts[2 * number], amounts[2 * number + 1]
-    fill = 0 if value is None else value
-    if not isinstance(fill, int | float) or category(x.dtype) == 3:
+    fill: Value = 0 if value is None else of_numpy(value)
+    if is_scalar(fill) and not is_plain(fill) and 0 < category(x.dtype) < 3:
+        fill = cast(t, to_tensor(t, fill), x.dtype)  # a number that only the run knows
+    if not isinstance(fill, int | float | Tensor) or category(x.dtype) == 3:
         return t.emit.typed("Pad", [x], x.dtype, tuple(shape))
     return built(
         t, (x.dtype, tuple(shape)), padded_around, x, [*before, *after], fill,

@@ -365,6 +365,8 @@ def _pairwise(name: str, *, real: bool = False, dtype: ir.DataType | None = None
         function_of = _PAIRS.get(name)
         if name in ("fmax", "fmin") and category(a.dtype) == 1:
             function_of = _PAIRS["maximum" if name == "fmax" else "minimum"]
+        if name == "nextafter":
+            function_of = pairs.next_after if a.dtype == FLOAT else None
         if function_of is None or category(a.dtype) not in (1, 2):
             return made
         return computed(t, made, function_of, a, b)

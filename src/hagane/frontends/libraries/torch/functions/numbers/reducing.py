@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from hagane.frontends.python.values.memory import own
 from hagane.frontends.python.values.values import DType, Tensor, Truth, Value
 from hagane.ops.functions.sums import linalg, statistics
 from hagane.ops.functions.tensors import ordering
-from hagane.symbolic import definitely_different
+from hagane.symbolic import definitely_different, maximum
+from hagane.symbolic.logic import both
 
 # Reductions of one floating-point number that are this number.
 _SELF = ("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp")
@@ -357,10 +359,17 @@ def equal(t: Core, input: Value, other: Value) -> Value:
         return Truth(t.unknown_truth())
     if len(a.shape) != len(b.shape) or any(map(definitely_different, a.shape, b.shape)):
         return False
-    if a.shape != b.shape:
+    if a.shape != b.shape and not t.emit.builds:
         return Truth(t.unknown_truth())
-    same = t.call_library("torch.eq", [a, b])
-    return t.as_truth(t.as_term(t.truth(t.call_library("torch.all", [same]))))
+    alike = [t.knowledge.equal(m, n) for m, n in zip(a.shape, b.shape, strict=True)]
+    for place, (m, n) in enumerate(zip(a.shape, b.shape, strict=True)):
+        if m != n:  # where sizes differ the tensors do; of one size they can be compared
+            turns = t.call_library(
+                "torch.remainder", [t.call_library("torch.arange", [m]), maximum(n, 1)]
+            )
+            b = t.call_library("torch.index_select", [b, place, turns])
+    same = t.as_term(t.truth(t.call_library("torch.all", [t.call_library("torch.eq", [a, b])])))
+    return t.as_truth(reduce(both, alike, same))
 
 
 @TORCH.function("allclose", methods=("allclose",))

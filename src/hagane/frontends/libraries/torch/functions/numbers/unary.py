@@ -156,7 +156,7 @@ def nan_to_num(
 ) -> Tensor:
     """Return the input with numbers instead of NaN and infinities."""
     x = need_tensor(t, input, "input")
-    if category(x.dtype) == 1:
+    if category(x.dtype) < 2:
         return computed(t, x, lambda x: op("Identity", x), x)
     numbers = [0.0 if nan is None else nan, posinf, neginf]
     if category(x.dtype) != 2 or not all(_is_setting(n) for n in numbers if n is not None):

@@ -1,17 +1,19 @@
-"""Roots of captures: functions with source, or layers of a library alone."""
+"""Roots of checks and captures: functions with source, or layers of a library alone."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from hagane.frontends.python.enter.arguments import function_of
+from hagane.frontends.python.enter.arguments import function_of, tensor_kind
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
+    Class,
     Frame,
     Function,
     Instance,
@@ -27,7 +29,7 @@ _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KE
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The callee of a capture.
+    """The callee of a check or a capture.
 
     Attributes:
         value: The callable.
@@ -47,9 +49,20 @@ class Root:
 
 
 def root_of(
-    interpreter: Interpreter, found: Any, types: Sequence[Any], named: Mapping[str, Any]
+    interpreter: Interpreter,
+    found: Any,
+    types: Sequence[Any],
+    named: Mapping[str, Any],
+    verb: str = "captured",
 ) -> Root:
     """Return the function that a call of a real object runs.
+
+    Args:
+        interpreter: Lifts the object.
+        found: The object.
+        types: The types of its arguments by position.
+        named: Those by name.
+        verb: What is to be done with it, for messages.
 
     Raises:
         CheckError: It has no source, and no library that is known has it.
@@ -63,7 +76,7 @@ def root_of(
     described = function is not None or isinstance(value, Wrapped)  # such as functools.partial
     name = _library_name(interpreter, value) or (type(found).__name__ if described else "")
     if not name:
-        raise CheckError("target", _no_source(found))
+        raise CheckError("target", _no_source(found, verb))
     arguments, keywords = _arguments(interpreter, found, name, len(types), named)
     made = _calling(interpreter, value, name, arguments, keywords, types, named)
     return Root(made, made, False)
@@ -83,19 +96,19 @@ def _has_hooks(found: Any) -> bool:
     return any(getattr(found, name, None) for name in names)
 
 
-def _no_source(found: Any) -> str:
+def _no_source(found: Any, verb: str) -> str:
     """Return the reason that a real object has no source, and the remedy."""
     shown = repr(found).partition("\n")[0]
     function = getattr(found, "__func__", found)
     code = getattr(function, "__code__", None)
     if code is None and not hasattr(type(found), "forward"):
         return (
-            f"{shown} has no Python source that can be captured: it is written in C; call it in a "
+            f"{shown} has no Python source that can be {verb}: it is written in C; call it in a "
             "function of your own, by a name that PyTorch, NumPy or hagane has for it"
         )
     where = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
     return (
-        f"{shown} has no Python source that can be captured{where}, as an interactive session or "
+        f"{shown} has no Python source that can be {verb}{where}, as an interactive session or "
         "exec() leaves none; give a function or a model whose source is in a file, or a layer of "
         "torch.nn"
     )
@@ -105,7 +118,7 @@ def _library_name(interpreter: Interpreter, value: Value) -> str:
     """Return the name of a function or a layer whose calls a table describes."""
     if isinstance(value, Library):
         return "" if interpreter.tables.arguments(value.name) is None else value.name
-    if not isinstance(value, Instance) or not isinstance(value.cls, Library):
+    if not isinstance(value, Instance) or not isinstance(value.cls, Library | Class):
         return ""
     called = interpreter.tables.call_order(interpreter, value)
     methods = (interpreter.method_of(value, name) for name in called)
@@ -129,6 +142,10 @@ def _arguments(
     try:
         parameters = inspect.signature(getattr(found, "forward", found)).parameters.values()
     except (TypeError, ValueError):  # written in C
+        if isinstance(found, functools.partial):
+            inner = _library_name(interpreter, interpreter.lift(found.func))
+            known = [*(interpreter.tables.arguments(inner) or {}).items()][len(found.args) :]
+            return {n: needed for n, needed in known if n not in found.keywords}, set()
         return dict(interpreter.tables.arguments(name) or {}), set()
     arguments = {p.name: p.default is p.empty for p in parameters if p.kind in _PLACED}
     for many in (p.name for p in parameters if p.kind is p.VAR_POSITIONAL):
@@ -182,11 +199,25 @@ def _calling(
     if isinstance(value, Instance):
         bases = interpreter.tables.libraries_of(interpreter, value)
         root = next((name.partition(".")[0] for name in bases), root)
+    root = _library_of_partial(interpreter, value) or root
     module = ModuleRef(
         interpreter.heap.new({root: Library(root)}), title, f"<{title}>", {}, is_user=True
     )
     scope = Frame(interpreter.heap.new({"layer": value}), module.file, module, None, True)
     return Function(node, "forward", scope)
+
+
+def _library_of_partial(interpreter: Interpreter, value: Value) -> str:
+    """Return the library whose tensors the function inside ``functools.partial`` takes."""
+    if not isinstance(value, Wrapped) or value.kind != "partial":
+        return ""
+    while isinstance(value, Wrapped) and value.kind == "partial":
+        value = value.function
+    if isinstance(value, Library):
+        return value.name.partition(".")[0]
+    function, _ = function_of(interpreter, value)
+    found = "" if function is None else tensor_kind(interpreter, value, function)
+    return found.partition(".")[0]
 
 
 __all__ = ["Root", "root_of"]
