@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hagane.tools.prob.draws import ObservationFailed, deciding
+from hagane.tools.prob.draws import ContinuousDraw, ObservationFailed, deciding
 from hagane.tools.prob.engines.absorbing import Transition, visits
 from hagane.tools.prob.language.ratios import Number, Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze
 from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, Marked
+from hagane.tools.prob.replay.narrowed import Narrowed
 from hagane.tools.prob.replay.older import older
 
 # Choices of a run: the outcome of each draw, and how many it had.
@@ -117,44 +118,72 @@ class _Run:
 
     def uniform(self, size: int) -> int:
         """Return the outcome of a draw among equally likely ones."""
-        return self._take([Fraction(1, size)] * size if self.at == len(self.picks) else None, size)
+        if self.at < len(self.picks):
+            return self._given(size)
+        since = self._since()
+        self._narrow(Fraction(1, size), 1 / size)
+        if size > 1:
+            self.chain.wait(self.state, (*since, (1, size)), self.weight, self.chance, size - 2)
+        return self._take(0, size)
 
     def weighted(self, chances: Sequence[Number]) -> int:
         """Return the outcome of a draw."""
-        return self._take(chances, len(chances))
-
-    def _take(self, chances: Sequence[Any] | None, size: int) -> int:
-        chain = self.chain
-        chain.steps += 1
+        size = len(chances)
         if self.at < len(self.picks):
-            index, had = self.picks[self.at]
-            if had != size:
-                raise Unrepeatable("runs with the same draws differ")
-            self.at += 1
-            return index
-        assert chances is not None
+            return self._given(size)
+        chain = self.chain
         for share in chances:
             if isinstance(share, Ratio):
                 chain.shares[share] = None
-        if self.at > _MOST_DRAWS:
-            chain.leave(self)
-            raise _Stop
         first = next(place for place, chance in enumerate(chances) if chance)
-        since = tuple(self.picks[len(chain.states[self.state].picks) :])
-        for place in range(len(chances) - 1, first, -1):
+        since = self._since()
+        for place in range(size - 1, first, -1):
             if chances[place]:
                 chain.wait(
                     self.state,
                     (*since, (place, size)),
-                    self.weight * chances[place],
+                    self.weight * chances[place],  # type: ignore[arg-type]
                     self.chance * float(chances[place]),
                 )
-        self.weight *= chances[first]
-        self.chance *= float(chances[first])
-        self.picks.append((first, size))
+        self._narrow(chances[first], float(chances[first]))
+        return self._take(first, size)
+
+    def continuous(self, law: str) -> Narrowed:
+        """Return a number drawn evenly from 0 to 1, whose comparisons are draws."""
+        if law != "uniform":
+            raise ContinuousDraw
+        return Narrowed()
+
+    def _given(self, size: int) -> int:
+        """Return the outcome that this run repeats."""
+        self.chain.steps += 1
+        index, had = self.picks[self.at]
+        if had != size:
+            raise Unrepeatable("runs with the same draws differ")
+        self.at += 1
+        return index
+
+    def _since(self) -> _Picks:
+        """Return the outcomes since the state of this run, which draws anew."""
+        self.chain.steps += 1
+        if self.at > _MOST_DRAWS:
+            self.chain.leave(self)
+            raise _Stop
+        return tuple(self.picks[len(self.chain.states[self.state].picks) :])
+
+    def _narrow(self, share: Any, chance: float) -> None:
+        self.weight *= share
+        self.chance *= chance
+
+    def _take(self, outcome: int, size: int) -> int:
+        """Take an outcome, or leave the run for later if it is hardly probable."""
+        self.picks.append((outcome, size))
         self.at += 1
         self.drew = True
-        return first
+        if self.chain.is_behind(self.chance / _LITTLE):
+            self.chain.wait(self.state, self._since(), self.weight, self.chance)
+            raise _Stop
+        return outcome
 
     # Marks.
 
@@ -250,7 +279,7 @@ class Explorer:
         self.runs = 0
         self.states: list[_State] = [_State((), 0, 1.0)]
         self.numbers: dict[Any, int] = {}
-        self.waiting: list[tuple[float, int, int, _Picks, Fraction]] = []
+        self.waiting: list[tuple[float, int, int, _Picks, Fraction, int]] = []
         self.rest = 0.0
         self.failure: Exception | None = None
         # Probabilities that are functions of parameters.
@@ -264,12 +293,26 @@ class Explorer:
             total += _whole(frame.f_locals[name])
         return total
 
-    def wait(self, state: int, since: _Picks, weight: Fraction, chance: float) -> None:
-        """Leave a run for later."""
-        self.rest += chance
+    def wait(
+        self, state: int, since: _Picks, weight: Fraction, chance: float, more: int = 0
+    ) -> None:
+        """Leave a run for later, and with it as many as the last draw has more outcomes like it."""
+        self.rest += chance * (1 + more)
+        self._push(state, since, weight, chance, more)
+
+    def _push(self, state: int, since: _Picks, weight: Fraction, chance: float, more: int) -> None:
         # Among equals the last goes first, so that few wait.
-        item = (-chance, -len(self.waiting) - self.runs, state, since, weight)
+        item = (-chance, -len(self.waiting) - self.runs, state, since, weight, more)
         heapq.heappush(self.waiting, item)
+
+    def _next(self) -> _Run:
+        """Return the most probable of the runs that wait."""
+        chance, _, state, since, weight, more = heapq.heappop(self.waiting)
+        self.rest += chance
+        if more:
+            place, size = since[-1]
+            self._push(state, (*since[:-1], (place + 1, size)), weight, -chance, more - 1)
+        return _Run(self, state, since, weight, -chance)
 
     def is_behind(self, chance: float) -> bool:
         """Tell whether a run that waits is more probable."""
@@ -301,9 +344,7 @@ class Explorer:
         while True:
             with no_other_chance(deciding.get):
                 while self.waiting and self.failure is None and not self._is_enough(enough):
-                    chance, _, state, since, weight = heapq.heappop(self.waiting)
-                    self.rest += chance
-                    self._follow(_Run(self, state, since, weight, -chance))
+                    self._follow(self._next())
                 for name, key in older(self.marked.function).items():
                     if before[name] != key:
                         raise Unrepeatable(f"'{name}', which is older than a run, is changed by it")
@@ -377,8 +418,8 @@ class Explorer:
             return Outcomes({}, False, Fraction(0), Fraction(1), False, len(self.states))
         ends = {key: state for key, state in self.numbers.items() if key[0] in _ENDS}
         chain = [list(state.nexts) for state in self.states]
-        for _, _, state, _, weight in self.waiting:
-            chain[state].append((weight, len(self.states), 0))
+        for _, _, state, _, weight, more in self.waiting:
+            chain[state].append((weight * (1 + more), len(self.states), 0))
         chain.append([])  # the runs that wait
         endless = self.numbers.get(("endless",))
         if endless is not None:

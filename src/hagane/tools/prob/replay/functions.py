@@ -107,7 +107,12 @@ def _explored(
     if explorer.failure is not None:
         raise failed(explorer.failure, function.function, source, span)
     if not found.weights and found.open and not found.shares:
-        raise TooLarge("no run came to its end within the limits; shorten ranges", source, span)
+        raise TooLarge(
+            "no run came to its end within the limits; draw only what is looked at, as in "
+            "random.sample(cards, 2) in the place of a shuffle, or shorten ranges",
+            source,
+            span,
+        )
     return found
 
 
