@@ -46,7 +46,7 @@ def test_whole_parts_and_weighted_choices_are_draws() -> None:
 
     @prob.typed("{n:int | Prob(n = -1) = 3/8 /\\ Prob(n = 0) = 1/2}")
     def cut() -> int:
-        return (random.uniform(-1, 3) - 0.5) // 2
+        return int((random.uniform(-1, 3) - 0.5) // 2)
 
     assert die.report.holds
     assert snow.report.holds
