@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 _SIMPLE = 1_000_000  # the largest denominator of a fraction that is computed in one step
 _SUMMED = 10_000  # and of one that sums of floats may miss
@@ -19,6 +20,11 @@ def fraction_of(number: Fraction | float | str) -> Fraction:
     """
     if isinstance(number, Fraction):
         return number
+    return _read(number) if type(number) in (float, str) else _read.__wrapped__(number)
+
+
+@lru_cache(maxsize=4096)
+def _read(number: float | str) -> Fraction:
     if isinstance(number, float) and math.isfinite(number):
         exact = Fraction(number)
         simple = exact.limit_denominator(_SIMPLE)

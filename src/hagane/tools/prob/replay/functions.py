@@ -17,6 +17,7 @@ from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge
 from hagane.tools.prob.replay.chance import OtherChance
 from hagane.tools.prob.replay.explore import Explorer, Outcomes, Uncounted, Unrepeatable
+from hagane.tools.prob.replay.folded import folded
 from hagane.tools.prob.replay.marked import Marked
 
 
@@ -97,6 +98,10 @@ def _explored(
     *,
     counts: bool,
 ) -> Outcomes:
+    if function.walkers and not counts:
+        alike = folded(function, arguments, limits.runs)
+        if alike is not None:
+            return alike
     explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
     try:
         found = explorer.explore()
