@@ -115,6 +115,17 @@ def test_a_walker_is_compared_with_constants_alone(turn: str, names: list[str]) 
     assert [walker.name for walker in walkers_of(tree)] == names
 
 
+def test_results_that_compare_are_those_of_all_large_values() -> None:
+    @prob.typed("{x:bool | Prob(x) = 1/2}", engine="replay")
+    def at_once() -> bool:
+        n = 0
+        while random.random() < 0.5:
+            n += 1
+        return n == 0
+
+    assert at_once.report.holds
+
+
 def test_results_of_any_size_are_not_folded() -> None:
     def far() -> int:
         x = 1

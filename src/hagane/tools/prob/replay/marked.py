@@ -156,9 +156,20 @@ class _Marking(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
         if node.value is not None:
-            named = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
-            for name, special in ((COUNTED, self.counters), (RETURNED, self.walkers)):
-                if named & special:
+            parts = list(ast.walk(node.value))
+            named = {part.id for part in parts if isinstance(part, ast.Name)}
+            compared = {
+                side
+                for part in parts
+                if isinstance(part, ast.Compare)
+                for side in (part.left, *part.comparators)
+            }
+            sized = {p.id for p in parts if isinstance(p, ast.Name) and p not in compared}
+            for name, found in (
+                (COUNTED, named & self.counters),
+                (RETURNED, sized & self.walkers),
+            ):
+                if found:
                     called = ast.Call(ast.Name(name, ast.Load()), [node.value], [])
                     node.value = ast.copy_location(called, node.value)
         return node
