@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from hagane.tools.prob.draws import ContinuousDraw, ObservationFailed, deciding
-from hagane.tools.prob.engines.absorbing import Transition, visits
+from hagane.tools.prob.engines.absorbing import TooMuchWork, Transition, visits
 from hagane.tools.prob.language.ratios import Number, Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze
@@ -33,6 +33,7 @@ _FEW_STEPS = 200_000  # after which runs that are hardly probable may stay open
 _LITTLE = 1e-15
 PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
 _MOST_STATES = 100_000
+_MOST_SUMS = 300_000  # of the elimination of one component while runs are open
 _IDLE_TURNS = 1_000  # without a draw, before the same state is looked for
 _MOST_IDLE = 300_000
 _MOST_DRAWS = 20_000  # of one run
@@ -114,14 +115,13 @@ class Run:
         self.state, self.weight, self.chance, self.drew = state, weight, chance, drew
         self.base: Fraction | int = 0
 
-    # Draws.
-
     def uniform(self, size: int) -> int:
         """Return the outcome of a draw among equally likely ones."""
         if self.at < len(self.picks):
             return self._given(size)
         since = self._since()
-        self._narrow(Fraction(1, size), 1 / size)
+        self.weight /= size
+        self.chance /= size
         if size > 1:
             self.chain.wait(self.state, (*since, (1, size)), self.weight, self.chance, size - 2)
         return self._take(0, size)
@@ -145,7 +145,8 @@ class Run:
                     self.weight * chances[place],  # type: ignore[arg-type]
                     self.chance * float(chances[place]),
                 )
-        self._narrow(chances[first], float(chances[first]))
+        self.weight *= chances[first]  # type: ignore[assignment]
+        self.chance *= float(chances[first])
         return self._take(first, size)
 
     def continuous(self, law: str) -> Narrowed:
@@ -171,10 +172,6 @@ class Run:
             raise _Stop
         return tuple(self.picks[len(self.chain.states[self.state].picks) :])
 
-    def _narrow(self, share: Any, chance: float) -> None:
-        self.weight *= share
-        self.chance *= chance
-
     def _take(self, outcome: int, size: int) -> int:
         """Take an outcome, or leave the run for later if it is hardly probable."""
         self.picks.append((outcome, size))
@@ -184,8 +181,6 @@ class Run:
             self.chain.wait(self.state, self._since(), self.weight, self.chance)
             raise _Stop
         return outcome
-
-    # Marks.
 
     def mark(self, number: int) -> bool:
         """Stand at a turn of a loop: a state that is new, or known, where the run ends."""
@@ -287,6 +282,7 @@ class Explorer:
         self.waiting: list[tuple[float, int, int, _Picks, Fraction, int]] = []
         self.rest = 0.0
         self.failure: Exception | None = None
+        self.tangled = False  # states lead back to each other in too many ways
         # Probabilities that are functions of parameters.
         self.shares: dict[Ratio, None] = {}
         self._checked: list[tuple[_Picks, Any]] = []
@@ -367,13 +363,16 @@ class Explorer:
                         raise Unrepeatable(f"'{name}', which is older than a run, is changed by it")
                 self._check()
             found = self._solved()
-            if self.shares or found.open <= PRECISE or self._is_most() or self.failure is not None:
+            if self.shares or found.open <= PRECISE or self._is_most() or self._is_over():
                 return found
             # The most probable way to a state says little of it where runs go round for long.
             enough *= 4
 
     def _is_most(self) -> bool:
         return self.steps > _MOST_STEPS or self.runs > self.most or len(self.states) > _MOST_STATES
+
+    def _is_over(self) -> bool:
+        return self.tangled or self.failure is not None
 
     def _is_enough(self, steps: int) -> bool:
         if self.shares:
@@ -440,7 +439,11 @@ class Explorer:
         endless = self.numbers.get(("endless",))
         if endless is not None:
             chain[endless] = [(Fraction(1), endless, 0)]
-        found = visits(chain, 0, frozenset())
+        try:
+            found = visits(chain, 0, frozenset(), _MOST_SUMS if self.waiting else None)
+        except TooMuchWork:
+            self.tangled = True
+            return Outcomes({}, False, Fraction(0), Fraction(1), False, len(self.states))
         weights: dict[Any, Fraction] = {}
         open_, rejected, holds_means = found.expected[-1], False, False
         for key, state in ends.items():

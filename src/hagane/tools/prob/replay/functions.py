@@ -111,6 +111,13 @@ def _explored(
         raise explorer.failure
     if explorer.failure is not None:
         raise failed(explorer.failure, function.function, source, span)
+    if explorer.tangled:
+        raise TooLarge(
+            "its states lead back to each other in too many ways to solve their equations; bound "
+            "what grows",
+            source,
+            span,
+        )
     if not found.weights and found.open and not found.shares:
         raise TooLarge(
             "no run came to its end within the limits; draw only what is looked at, as in "
