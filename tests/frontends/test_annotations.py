@@ -33,6 +33,15 @@ def test_an_own_annotation_reads_like_an_input(tmp_path: Path) -> None:
     assert report.returned == "torch.Tensor(dtype=float32, shape=(batch, 3, h, w))"
 
 
+def test_a_type_in_quotes_is_an_annotation_and_other_quoted_names_are_none(tmp_path: Path) -> None:
+    source = """
+    def f(x: "float32[batch, 8]", y: "numpy.ndarray" = None, z: "float32[:]" = None):
+        return nn.Linear(4, 2)(x)
+    """
+    (finding,) = check_text(tmp_path, source).errors
+    assert "expected 4 features in the last axis, got 8" in str(finding)
+
+
 def test_given_sizes_become_the_example_of_annotated_names(tmp_path: Path) -> None:
     source = """
     def f(x: Float[Tensor, "batch 3 height width"]):

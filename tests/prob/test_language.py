@@ -221,3 +221,8 @@ def test_a_long_program_of_a_thousand_lets_is_read_and_checked() -> None:
     result = distribution("\n".join(lines) + "\ns1000")
     assert sum(result.values()) == 1
     assert len(result) == 7
+
+
+def test_a_chain_of_comparisons_in_a_claim_is_a_conjunction() -> None:
+    report = check(load_program("rand(1, 4) : {n:int | 1/5 <= Prob(n = 1) < 3/10 <= 1}"))
+    assert report.holds

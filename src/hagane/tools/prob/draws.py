@@ -6,17 +6,14 @@ import math
 import random
 from collections.abc import Sequence
 from contextvars import ContextVar
-from fractions import Fraction
 from typing import Annotated, Any, Protocol, TypeVar
 
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.tools.prob.integrals.real import Real
+from hagane.tools.prob.language.floats import fraction_of
 from hagane.tools.prob.language.ratios import Number, Ratio
 
 _Item = TypeVar("_Item")
-
-# Denominators of the fractions that floats stand for.
-_SIMPLE = 1_000_000
 
 # The annotation of an argument that is a probability: claims are decided for all of its values.
 Parameter = Annotated[float, "parameter"]
@@ -183,27 +180,12 @@ def _decider(draw: str) -> Decider:
 def probability_of(probability: Number | float | str) -> Number:
     """Return a probability: a fraction, or a function of parameters.
 
-    See :func:`fraction_of` for floats.
+    See :func:`hagane.tools.prob.language.floats.fraction_of` for floats.
     """
     if isinstance(probability, Ratio):
         constant = probability.number
         return probability if constant is None else constant
     return fraction_of(probability)
-
-
-def fraction_of(probability: Fraction | float | str) -> Fraction:
-    """Return a probability.
-
-    A float stands for the fraction below a million that Python computes to it, so ``1 / 3`` is a
-    third, and otherwise for the decimal that Python prints.
-    """
-    if isinstance(probability, Fraction):
-        return probability
-    if isinstance(probability, float) and math.isfinite(probability):
-        simple = Fraction(probability).limit_denominator(_SIMPLE)
-        if float(simple) == probability:
-            return simple
-    return Fraction(str(probability))
 
 
 def observe(condition: bool) -> bool:

@@ -19,6 +19,7 @@ from hagane.frontends.python.values.type_text import (
     TypeText,
     parse_jaxtyping,
     parse_type,
+    tensor_text,
 )
 from hagane.frontends.python.values.values import (
     Frame,
@@ -47,6 +48,9 @@ def read_annotation(node: ast.expr | None) -> tuple[TypeText, str] | None:
         InvalidArgument: It is meant as a shape, and is none.
     """
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        tensor = tensor_text(node.value)  # "float32[batch, 3]"
+        if tensor is not None:
+            return tensor, ""
         try:
             node = ast.parse(node.value, mode="eval").body
         except SyntaxError:

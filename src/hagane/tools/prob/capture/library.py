@@ -9,7 +9,7 @@ from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.libraries.table import Handler, Table
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import MISSING, Value
-from hagane.tools.prob.draws import fraction_of
+from hagane.tools.prob.language.floats import fraction_of
 
 
 class Drawing(Protocol):

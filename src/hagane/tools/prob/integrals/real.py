@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from hagane.errors import HaganeError
 from hagane.tools.prob.integrals.regions import Linear
+from hagane.tools.prob.language.floats import fraction_of
 
 # The draws of a product, ascending, each as often as its power.
 Draws: TypeAlias = tuple[int, ...]
@@ -166,7 +167,7 @@ def _sign(difference: Any, *, at_zero: bool = False) -> bool:
 
 def _number(value: Any) -> Any:
     """Return a value in the numbers that are calculated with here."""
-    return Fraction(repr(value)) if isinstance(value, float) else value
+    return fraction_of(value) if isinstance(value, float) else value
 
 
 def _terms(value: object) -> Terms | None:

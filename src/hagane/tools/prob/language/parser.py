@@ -472,6 +472,8 @@ class _Parser(ParameterParser):
 
 def _is_plain(node: Expression) -> bool:
     """Tell whether evaluating an expression twice is evaluating it once."""
+    if isinstance(node, Probability | Expectation):
+        return True
     if not isinstance(node, Literal | Variable | Tuple | Project | Unary | Binary | If):
         return False
     return all(_is_plain(child) for child in children(node))

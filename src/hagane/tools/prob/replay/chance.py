@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,16 @@ from hagane.tools.prob.draws import ContinuousDraw, Decider
 # ask it for a whole number below another.
 _GENERATOR = random.randint.__self__  # type: ignore[attr-defined]
 _BELOW = "_randbelow"
+_SAMPLE = random.Random.sample.__code__
+
+
+def _taken() -> set[int]:
+    """Return the places that a ``sample`` of few draws again, as often as it meets them."""
+    frame = sys._getframe(2)
+    if frame.f_code is not _SAMPLE:
+        return set()
+    taken = frame.f_locals.get("selected")
+    return taken if isinstance(taken, set) else set()
 
 
 class OtherChance(Exception):
@@ -29,7 +40,13 @@ def no_other_chance(decider: Callable[[], Decider | None]) -> Iterator[None]:
     def below(size: int) -> int:
         deciding = decider()
         assert deciding is not None
-        return deciding.uniform(size)
+        taken = _taken()
+        if not taken:
+            return deciding.uniform(size)
+        place = deciding.uniform(size - len(taken))
+        for other in sorted(taken):
+            place += other <= place
+        return place
 
     def real() -> Any:
         found: Any = decider()

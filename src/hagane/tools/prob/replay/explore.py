@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hagane.tools.prob.draws import ObservationFailed, deciding
-from hagane.tools.prob.engines.absorbing import Transition, visits
+from hagane.tools.prob.draws import ContinuousDraw, ObservationFailed, deciding
+from hagane.tools.prob.engines.absorbing import TooMuchWork, Transition, visits
 from hagane.tools.prob.language.ratios import Number, Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze
-from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, Marked
+from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, RETURNED, STEP, Marked
+from hagane.tools.prob.replay.narrowed import Narrowed
 from hagane.tools.prob.replay.older import older
 
 # Choices of a run: the outcome of each draw, and how many it had.
@@ -30,8 +31,9 @@ _MOST_STEPS = 1_500_000  # draws and turns of all runs together
 _MOST_STEPS_OF_FORMULAS, _MOST_FORMULAS = 40_000, 1_000  # steps and states with parameters
 _FEW_STEPS = 200_000  # after which runs that are hardly probable may stay open
 _LITTLE = 1e-15
-_PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
+PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
 _MOST_STATES = 100_000
+_MOST_SUMS = 300_000  # of the elimination of one component while runs are open
 _IDLE_TURNS = 1_000  # without a draw, before the same state is looked for
 _MOST_IDLE = 300_000
 _MOST_DRAWS = 20_000  # of one run
@@ -72,7 +74,7 @@ class Outcomes:
 
 
 @dataclass(slots=True)
-class _State:
+class State:
     """A place where runs meet: how to come there, and how often its runs passed marks before."""
 
     picks: _Picks
@@ -92,7 +94,7 @@ class _Counted:
     value: Any
 
 
-class _Run:
+class Run:
     """A run, as the decider of its draws."""
 
     def __init__(
@@ -113,50 +115,72 @@ class _Run:
         self.state, self.weight, self.chance, self.drew = state, weight, chance, drew
         self.base: Fraction | int = 0
 
-    # Draws.
-
     def uniform(self, size: int) -> int:
         """Return the outcome of a draw among equally likely ones."""
-        return self._take([Fraction(1, size)] * size if self.at == len(self.picks) else None, size)
+        if self.at < len(self.picks):
+            return self._given(size)
+        since = self._since()
+        self.weight /= size
+        self.chance /= size
+        if size > 1:
+            self.chain.wait(self.state, (*since, (1, size)), self.weight, self.chance, size - 2)
+        return self._take(0, size)
 
     def weighted(self, chances: Sequence[Number]) -> int:
         """Return the outcome of a draw."""
-        return self._take(chances, len(chances))
-
-    def _take(self, chances: Sequence[Any] | None, size: int) -> int:
-        chain = self.chain
-        chain.steps += 1
+        size = len(chances)
         if self.at < len(self.picks):
-            index, had = self.picks[self.at]
-            if had != size:
-                raise Unrepeatable("runs with the same draws differ")
-            self.at += 1
-            return index
-        assert chances is not None
+            return self._given(size)
+        chain = self.chain
         for share in chances:
             if isinstance(share, Ratio):
                 chain.shares[share] = None
-        if self.at > _MOST_DRAWS:
-            chain.leave(self)
-            raise _Stop
         first = next(place for place, chance in enumerate(chances) if chance)
-        since = tuple(self.picks[len(chain.states[self.state].picks) :])
-        for place in range(len(chances) - 1, first, -1):
+        since = self._since()
+        for place in range(size - 1, first, -1):
             if chances[place]:
                 chain.wait(
                     self.state,
                     (*since, (place, size)),
-                    self.weight * chances[place],
+                    self.weight * chances[place],  # type: ignore[arg-type]
                     self.chance * float(chances[place]),
                 )
-        self.weight *= chances[first]
+        self.weight *= chances[first]  # type: ignore[assignment]
         self.chance *= float(chances[first])
-        self.picks.append((first, size))
+        return self._take(first, size)
+
+    def continuous(self, law: str) -> Narrowed:
+        """Return a number drawn evenly from 0 to 1, whose comparisons are draws."""
+        if law != "uniform":
+            raise ContinuousDraw
+        return Narrowed()
+
+    def _given(self, size: int) -> int:
+        """Return the outcome that this run repeats."""
+        self.chain.steps += 1
+        index, had = self.picks[self.at]
+        if had != size:
+            raise Unrepeatable("runs with the same draws differ")
+        self.at += 1
+        return index
+
+    def _since(self) -> _Picks:
+        """Return the outcomes since the state of this run, which draws anew."""
+        self.chain.steps += 1
+        if self.at > _MOST_DRAWS:
+            self.chain.leave(self)
+            raise _Stop
+        return tuple(self.picks[len(self.chain.states[self.state].picks) :])
+
+    def _take(self, outcome: int, size: int) -> int:
+        """Take an outcome, or leave the run for later if it is hardly probable."""
+        self.picks.append((outcome, size))
         self.at += 1
         self.drew = True
-        return first
-
-    # Marks.
+        if self.chain.is_behind(self.chance / _LITTLE):
+            self.chain.wait(self.state, self._since(), self.weight, self.chance)
+            raise _Stop
+        return outcome
 
     def mark(self, number: int) -> bool:
         """Stand at a turn of a loop: a state that is new, or known, where the run ends."""
@@ -174,16 +198,17 @@ class _Run:
             return True
         if self.marks < known or self.at < len(self.picks):
             return True
-        if self.drew:
+        if self.drew or chain.every:
             self._meet(number, frame)
         else:
             self._turn(number, frame)
         return True
 
-    def _key(self, number: int, frame: Any) -> Any:
+    def key(self, number: int, frame: Any, without: str = "") -> Any:
+        """Return what a mark and the variables there are known by; None if that cannot be told."""
         marked = self.chain.marked
         held = frame.f_locals
-        live = marked.live[frame.f_lasti] - self.chain.counters
+        live = marked.live[frame.f_lasti] - self.chain.counters - {without}
         values = [(name, held[name]) for name in sorted(live) if name in held]
         loops = [(f"{loop}", self.loops[loop]) for loop in marked.loops[number]]
         try:
@@ -193,7 +218,9 @@ class _Run:
 
     def _meet(self, number: int, frame: Any) -> None:
         chain = self.chain
-        key = self._key(number, frame)
+        if chain.folds(self, number, frame):
+            raise _Stop
+        key = self.key(number, frame)
         if key is None:
             return
         count = chain.counter_of(frame)
@@ -202,7 +229,7 @@ class _Run:
         if known is not None:
             raise _Stop
         state = chain.numbers[key]
-        chain.states[state] = _State(tuple(self.picks), self.marks, self.chance)
+        chain.states[state] = State(tuple(self.picks), self.marks, self.chance)
         if chain.is_behind(self.chance) or len(chain.states) > _MOST_STATES:
             chain.wait(state, (), Fraction(1), self.chance)
             raise _Stop
@@ -215,7 +242,7 @@ class _Run:
         """Stand at a turn without a draw since the last state."""
         self.idle += 1
         if self.idle > _IDLE_TURNS:
-            key = self._key(number, frame)
+            key = self.key(number, frame)
             if key in self.seen and key is not None:
                 self.chain.reach(self, ("endless",), 0)
                 raise _Stop
@@ -241,6 +268,8 @@ class Explorer:
         most: How many runs may be followed.
     """
 
+    every = False  # mark is a state, also without a draw since the last one
+
     def __init__(self, marked: Marked, arguments: Sequence[Any], *, counts: bool, most: int):
         self.marked = marked
         self.arguments = arguments
@@ -248,14 +277,27 @@ class Explorer:
         self.most = most
         self.steps = 0
         self.runs = 0
-        self.states: list[_State] = [_State((), 0, 1.0)]
+        self.states: list[State] = [State((), 0, 1.0)]
         self.numbers: dict[Any, int] = {}
-        self.waiting: list[tuple[float, int, int, _Picks, Fraction]] = []
+        self.waiting: list[tuple[float, int, int, _Picks, Fraction, int]] = []
         self.rest = 0.0
         self.failure: Exception | None = None
+        self.tangled = False  # states lead back to each other in too many ways
         # Probabilities that are functions of parameters.
         self.shares: dict[Ratio, None] = {}
         self._checked: list[tuple[_Picks, Any]] = []
+
+    def folds(self, run: Run, number: int, frame: Any) -> bool:
+        """Tell whether a mark was taken for something else than a state."""
+        return False
+
+    def step(self, value: Any) -> Any:
+        """Return what a statement adds to a variable that walks."""
+        return value
+
+    def returned(self, value: Any) -> Any:
+        """Return a result in which a variable that walks takes part."""
+        return value
 
     def counter_of(self, frame: Any) -> Fraction | int:
         """Return the value of the counter of a function's frame."""
@@ -264,26 +306,40 @@ class Explorer:
             total += _whole(frame.f_locals[name])
         return total
 
-    def wait(self, state: int, since: _Picks, weight: Fraction, chance: float) -> None:
-        """Leave a run for later."""
-        self.rest += chance
+    def wait(
+        self, state: int, since: _Picks, weight: Fraction, chance: float, more: int = 0
+    ) -> None:
+        """Leave a run for later, and with it as many as the last draw has more outcomes like it."""
+        self.rest += chance * (1 + more)
+        self._push(state, since, weight, chance, more)
+
+    def _push(self, state: int, since: _Picks, weight: Fraction, chance: float, more: int) -> None:
         # Among equals the last goes first, so that few wait.
-        item = (-chance, -len(self.waiting) - self.runs, state, since, weight)
+        item = (-chance, -len(self.waiting) - self.runs, state, since, weight, more)
         heapq.heappush(self.waiting, item)
+
+    def _next(self) -> Run:
+        """Return the most probable of the runs that wait."""
+        chance, _, state, since, weight, more = heapq.heappop(self.waiting)
+        self.rest += chance
+        if more:
+            place, size = since[-1]
+            self._push(state, (*since[:-1], (place + 1, size)), weight, -chance, more - 1)
+        return Run(self, state, since, weight, -chance)
 
     def is_behind(self, chance: float) -> bool:
         """Tell whether a run that waits is more probable."""
         return bool(self.waiting) and -self.waiting[0][0] > chance
 
-    def reach(self, run: _Run, key: Any, gain: Fraction | int) -> None:
+    def reach(self, run: Run, key: Any, gain: Fraction | int) -> None:
         """Note that a run went from its state to another."""
         own = key[1] if key[0] == "state" else key
         if own not in self.numbers:
             self.numbers[own] = len(self.states)
-            self.states.append(_State((), 0, 0.0))
+            self.states.append(State((), 0, 0.0))
         self.states[run.state].nexts.append((run.weight, self.numbers[own], gain))  # type: ignore[arg-type]
 
-    def leave(self, run: _Run) -> None:
+    def leave(self, run: Run) -> None:
         """Leave a run open."""
         self.reach(run, ("open",), 0)
 
@@ -301,15 +357,13 @@ class Explorer:
         while True:
             with no_other_chance(deciding.get):
                 while self.waiting and self.failure is None and not self._is_enough(enough):
-                    chance, _, state, since, weight = heapq.heappop(self.waiting)
-                    self.rest += chance
-                    self._follow(_Run(self, state, since, weight, -chance))
+                    self._follow(self._next())
                 for name, key in older(self.marked.function).items():
                     if before[name] != key:
                         raise Unrepeatable(f"'{name}', which is older than a run, is changed by it")
                 self._check()
             found = self._solved()
-            if self.shares or found.open <= _PRECISE or self._is_most() or self.failure is not None:
+            if self.shares or found.open <= PRECISE or self._is_most() or self._is_over():
                 return found
             # The most probable way to a state says little of it where runs go round for long.
             enough *= 4
@@ -317,13 +371,16 @@ class Explorer:
     def _is_most(self) -> bool:
         return self.steps > _MOST_STEPS or self.runs > self.most or len(self.states) > _MOST_STATES
 
+    def _is_over(self) -> bool:
+        return self.tangled or self.failure is not None
+
     def _is_enough(self, steps: int) -> bool:
         if self.shares:
             # Formulas need all runs, and each of them costs polynomials.
             return self.steps > _MOST_STEPS_OF_FORMULAS or len(self.states) > _MOST_FORMULAS
         return self._is_most() or (self.steps > steps and self.rest < _LITTLE)
 
-    def _follow(self, run: _Run) -> None:
+    def _follow(self, run: Run) -> None:
         self.runs += 1
         try:
             value = self._call(run)
@@ -346,10 +403,12 @@ class Explorer:
         else:
             self.reach(run, ("end", type(value), value), 0)
 
-    def _call(self, run: _Run) -> Any:
+    def _call(self, run: Run) -> Any:
         called: dict[str, Callable[..., Any]] = {
             MARK: run.mark,
             ITEMS: run.items,
+            STEP: self.step,
+            RETURNED: self.returned,
             COUNTED: _Counted if self.counters else _same,
         }
         token = deciding.set(run)
@@ -366,7 +425,7 @@ class Explorer:
             again.states[0].picks = picks
             again.states[0].marks = sys.maxsize
             try:
-                other = again._call(_Run(again, 0, (), Fraction(1), 1.0))
+                other = again._call(Run(again, 0, (), Fraction(1), 1.0))
             except Exception:
                 raise Unrepeatable("runs with the same draws differ") from None
             if type(other) is not type(value) or other != value:
@@ -376,14 +435,15 @@ class Explorer:
         if self.failure is not None or (self.shares and self.waiting):
             return Outcomes({}, False, Fraction(0), Fraction(1), False, len(self.states))
         ends = {key: state for key, state in self.numbers.items() if key[0] in _ENDS}
-        chain = [list(state.nexts) for state in self.states]
-        for _, _, state, _, weight in self.waiting:
-            chain[state].append((weight, len(self.states), 0))
-        chain.append([])  # the runs that wait
+        chain = self._chain()
         endless = self.numbers.get(("endless",))
         if endless is not None:
             chain[endless] = [(Fraction(1), endless, 0)]
-        found = visits(chain, 0, frozenset())
+        try:
+            found = visits(chain, 0, frozenset(), _MOST_SUMS if self.waiting else None)
+        except TooMuchWork:
+            self.tangled = True
+            return Outcomes({}, False, Fraction(0), Fraction(1), False, len(self.states))
         weights: dict[Any, Fraction] = {}
         open_, rejected, holds_means = found.expected[-1], False, False
         for key, state in ends.items():
@@ -409,6 +469,13 @@ class Explorer:
             found.pivots,
             tuple(self.shares),
         )
+
+    def _chain(self) -> list[list[Transition]]:
+        """Return the transitions of the states, and behind them the runs that wait."""
+        chain = [list(state.nexts) for state in self.states]
+        for _, _, state, _, weight, more in self.waiting:
+            chain[state].append((weight * (1 + more), len(self.states), 0))
+        return [*chain, []]
 
 
 _ENDS = ("end", "counted", "rejected", "open", "endless")

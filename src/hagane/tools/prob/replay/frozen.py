@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 _PLAIN = (int, bool, float, complex, str, bytes, type(None), Fraction)
+_WHOLE = {int}
 _NAMED = (type, ModuleType, BuiltinFunctionType)
 
 
@@ -57,6 +58,9 @@ class _Freezing:
         if isinstance(value, Mapping) and isinstance(value, dict):
             items = tuple((self.key(key), self.key(item)) for key, item in value.items())
             return items, self._fields(value), self.key(getattr(value, "default_factory", None))
+        if type(value) in (list, set) and set(map(type, value)) <= _WHOLE:
+            # Many states hold such; numbers and keys of them are not equal to keys of others.
+            return tuple(value) if type(value) is list else frozenset(value)
         if isinstance(value, list | tuple | deque):
             longest = value.maxlen if isinstance(value, deque) else None
             return tuple(map(self.key, value)), longest, self._fields(value)

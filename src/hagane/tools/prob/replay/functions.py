@@ -17,6 +17,7 @@ from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge
 from hagane.tools.prob.replay.chance import OtherChance
 from hagane.tools.prob.replay.explore import Explorer, Outcomes, Uncounted, Unrepeatable
+from hagane.tools.prob.replay.folded import folded
 from hagane.tools.prob.replay.marked import Marked
 
 
@@ -97,6 +98,10 @@ def _explored(
     *,
     counts: bool,
 ) -> Outcomes:
+    if function.walkers and not counts:
+        alike = folded(function, arguments, limits.runs)
+        if alike is not None:
+            return alike
     explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
     try:
         found = explorer.explore()
@@ -106,8 +111,20 @@ def _explored(
         raise explorer.failure
     if explorer.failure is not None:
         raise failed(explorer.failure, function.function, source, span)
+    if explorer.tangled:
+        raise TooLarge(
+            "its states lead back to each other in too many ways to solve their equations; bound "
+            "what grows",
+            source,
+            span,
+        )
     if not found.weights and found.open and not found.shares:
-        raise TooLarge("no run came to its end within the limits; shorten ranges", source, span)
+        raise TooLarge(
+            "no run came to its end within the limits; draw only what is looked at, as in "
+            "random.sample(cards, 2) in the place of a shuffle, or shorten ranges",
+            source,
+            span,
+        )
     return found
 
 

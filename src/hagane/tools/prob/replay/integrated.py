@@ -11,6 +11,7 @@ from hagane.tools.prob.engines.continuous import Continuum, Run, TooManyDraws
 from hagane.tools.prob.engines.interpreter import Odds
 from hagane.tools.prob.engines.ledger import Unit
 from hagane.tools.prob.integrals.real import NotLinear, Real
+from hagane.tools.prob.language.floats import fraction_of
 from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import Number
 from hagane.tools.prob.language.source import ProgramTypeError, Source, Span
@@ -67,7 +68,7 @@ def integrated(function: Marked, kind: Kind, unit: Unit, source: Source, span: S
 
 
 def _number(value: Any) -> Any:
-    return Fraction(repr(value)) if isinstance(value, float) else value
+    return fraction_of(value) if isinstance(value, float) else value
 
 
 def _is_of(value: Any, kind: Kind) -> bool:

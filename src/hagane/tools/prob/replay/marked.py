@@ -12,10 +12,11 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from hagane.tools.prob.replay.counters import counters_of, idle_of
+from hagane.tools.prob.replay.walkers import Walker, added, walkers_of
 
 # Names that no program has: of a function at each turn, of one for the items of a ``for`` loop, of
 # one for results that count.
-MARK, ITEMS, COUNTED = "<mark>", "<items>", "<counted>"
+MARK, ITEMS, COUNTED, STEP, RETURNED = "<mark>", "<items>", "<counted>", "<step>", "<returned>"
 
 
 # A field of definitions from Python 3.12 on.
@@ -31,6 +32,7 @@ class Marked:
         loops: For each mark, the ``for`` loops around it.
         live: For each place in the code, the variables that may still be read there.
         counters: A variable that only counts, where there is one.
+        walkers: Variables that walk.
     """
 
     function: FunctionType
@@ -38,6 +40,7 @@ class Marked:
     loops: tuple[tuple[int, ...], ...]
     live: Mapping[int, frozenset[str]]
     counters: frozenset[str]
+    walkers: tuple[Walker, ...]
 
     def bound(self, called: Mapping[str, Callable[..., Any]]) -> FunctionType:
         """Return the function, given the function to call at marks."""
@@ -68,7 +71,9 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
     """
     assert isinstance(function, FunctionType)
     counters = frozenset(sorted(counters_of(tree) - {*function.__code__.co_cellvars})[:1])
-    marking = _Marking(counters)
+    shared = {*function.__code__.co_cellvars, *function.__code__.co_freevars}
+    walkers = tuple(each for each in walkers_of(tree) if each.name not in shared)
+    marking = _Marking(counters, frozenset(each.name for each in walkers))
     own = copy.deepcopy(tree)
     own.decorator_list = []
     own.body = [marking.visit(statement) for statement in own.body]
@@ -82,7 +87,7 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
     found = _code_of(code, function.__name__)
     idle = idle_of(tree) - {*found.co_cellvars, *found.co_freevars}
     live = {at: names - idle for at, names in _liveness(found).items()}
-    return Marked(function, found, tuple(marking.loops), live, counters)
+    return Marked(function, found, tuple(marking.loops), live, counters, walkers)
 
 
 def _code_of(code: CodeType, name: str) -> CodeType:
@@ -95,8 +100,9 @@ def _code_of(code: CodeType, name: str) -> CodeType:
 class _Marking(ast.NodeTransformer):
     """Puts marks at turns, where the interpreter's stack holds the items of loops alone."""
 
-    def __init__(self, counters: frozenset[str]) -> None:
+    def __init__(self, counters: frozenset[str], walkers: frozenset[str]) -> None:
         self.counters = counters
+        self.walkers = walkers
         self.loops: list[tuple[int, ...]] = []
         self._around: tuple[int, ...] = ()
         self._count = 0
@@ -125,12 +131,47 @@ class _Marking(ast.NodeTransformer):
         node.orelse = [self.visit(statement) for statement in node.orelse]
         return node
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
+        self._note_step(node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        self._note_step(node)
+        return node
+
+    def _note_step(self, node: ast.Assign | ast.AugAssign) -> None:
+        """Pass what is added to a variable that walks through a function."""
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        value = added(node)
+        if value is None or not isinstance(target, ast.Name) or target.id not in self.walkers:
+            return
+        called = ast.copy_location(ast.Call(ast.Name(STEP, ast.Load()), [value], []), value)
+        whole = node.value
+        if whole is value:
+            node.value = called
+        elif isinstance(whole, ast.BinOp) and whole.left is value:
+            whole.left = called
+        elif isinstance(whole, ast.BinOp):
+            whole.right = called
+
     def visit_Return(self, node: ast.Return) -> ast.Return:
-        if node.value is not None and any(
-            isinstance(part, ast.Name) and part.id in self.counters for part in ast.walk(node.value)
-        ):
-            called = ast.Call(ast.Name(COUNTED, ast.Load()), [node.value], [])
-            node.value = ast.copy_location(called, node.value)
+        if node.value is not None:
+            parts = list(ast.walk(node.value))
+            named = {part.id for part in parts if isinstance(part, ast.Name)}
+            compared = {
+                side
+                for part in parts
+                if isinstance(part, ast.Compare)
+                for side in (part.left, *part.comparators)
+            }
+            sized = {p.id for p in parts if isinstance(p, ast.Name) and p not in compared}
+            for name, found in (
+                (COUNTED, named & self.counters),
+                (RETURNED, sized & self.walkers),
+            ):
+                if found:
+                    called = ast.Call(ast.Name(name, ast.Load()), [node.value], [])
+                    node.value = ast.copy_location(called, node.value)
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
