@@ -40,6 +40,7 @@ def composed(z: Any, x: Any) -> Any:
     return (
         np.prod(z), np.cumprod(z), np.prod(square, axis=0), np.var(square, axis=1), np.std(z),
         np.vdot(z, x), np.linalg.inv(square), np.linalg.solve(square, z[:3]),
+        np.linalg.solve(np.stack([square, square * 2j]), z[1:4]), np.permute_dims(square, (1, 0)),
         np.isclose(z, z + 1e-9), np.allclose(z, z * 2), np.nonzero(z)[0], np.count_nonzero(z),
         z.any(), z.all(), np.isreal(z), np.iscomplexobj(z) * x, np.isrealobj(x) * x,
     )  # fmt: skip

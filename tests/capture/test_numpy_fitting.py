@@ -23,6 +23,19 @@ def fitted(x: Any, y: Any) -> Any:
     )  # fmt: skip
 
 
+def conditions(x: Any) -> Any:
+    square = np.stack([x[:3], x[1:4] ** 2, np.conj(np.sin(x[:3]))])
+    both = np.stack([square, square * x[1]])
+    names = (None, 2, -2, 1, -1, np.inf, -np.inf, "fro")
+    return tuple(np.linalg.cond(both, p) for p in names)
+
+
+def test_condition_numbers_are_those_of_numpy() -> None:
+    found = hagane.compile(conditions, fullgraph=True)(PLACES)
+    for one, other in zip(found, conditions(PLACES), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7)
+
+
 def test_fits_are_those_of_numpy() -> None:
     values = np.sin(PLACES) + 0.1
     found = hagane.compile(fitted, fullgraph=True)(PLACES, values)

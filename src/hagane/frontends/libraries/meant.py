@@ -68,6 +68,7 @@ MEANT = frozenset({
     "numpy.compress",
     "numpy.concat",
     "numpy.concatenate",
+    "numpy.conj",
     "numpy.conjugate",
     "numpy.convolve",
     "numpy.copy",

@@ -28,7 +28,8 @@ Run = Callable[[Sequence[Value], Mapping[str, Value]], Value]
 # Linear over the reals, or applied to both parts: the function of both.
 _LINEAR = frozenset({
     "view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "transpose", "permute",
-    "movedim", "moveaxis", "swapaxes", "swapdims", "t", "mT", "T", "ravel", "contiguous", "clone",
+    "permute_dims", "movedim", "moveaxis", "swapaxes", "swapdims", "t", "mT", "T", "ravel",
+    "contiguous", "clone",
     "copy", "detach", "expand", "expand_as", "expand_dims", "broadcast_to", "repeat", "tile",
     "repeat_interleave", "roll", "flip", "cat", "concat", "concatenate", "stack", "hstack",
     "vstack", "split", "tensor_split", "chunk", "unbind", "select", "narrow", "index_select",
@@ -308,19 +309,16 @@ def _solved(call: Call) -> Value:
         matrix = op("Concat", *rows, axis=-2)
         size = real.shape[-1]
         rank = len(real.shape)
-        if call.last == "inv":
-            rest = []
-        else:
-            is_vector = len(pairs[1][0].shape) == 1
-            rest = [op("Concat", *pairs[1], axis=-1 if is_vector else -2)]
+        is_vector = call.last == "solve" and len(pairs[1][0].shape) == 1
+        ends = [op("Concat", *pair, axis=-1 if is_vector else -2) for pair in pairs[1:]]
     call.core.emit.kind = call.kind
-    found: Any = call.again([matrix, *rest], {})
+    found: Any = call.again([matrix, *ends], {})
     with interpreting(call.core.emit):
         if call.last == "inv":
             found = part(found, rank - 1, 0, size)
             axis = rank - 2
         else:
-            axis = max(len(found.shape) - 2, 0)
+            axis = len(found.shape) - (1 if is_vector else 2)
         both = tuple(part(found, axis, start, size) for start in (0, size))
     return call.wrapped(both)
 

@@ -319,3 +319,17 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
     change = np.where(np.abs(steps) < least, 0, turned - steps)
     made = np.concatenate([angles[..., :1], angles[..., 1:] + np.cumsum(change, axis=-1)], axis=-1)
     return np.moveaxis(made, -1, axis)
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """Return how much solving linear equations amplifies errors, by singular values or norms."""
+    given = np.asarray(x)
+    if p is None or p == 2 or p == -2:
+        values = np.linalg.svd(given, compute_uv=False)
+        first, last = values[..., 0], values[..., -1]
+        found = last / first if p == -2 else first / last
+    else:
+        inverse = np.linalg.inv(given)
+        found = np.linalg.norm(given, p, (-2, -1)) * np.linalg.norm(inverse, p, (-2, -1))
+    clean = ~np.isnan(given).any(axis=(-2, -1))
+    return np.where(np.isnan(found) & clean, np.array(np.inf, found.dtype), found)

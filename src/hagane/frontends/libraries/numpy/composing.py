@@ -51,7 +51,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "sort_complex": array_programs.sort_complex,
     "histogram_bin_edges": array_programs.histogram_bin_edges,
     "poly": fitting.poly, "polyfit": fitting.polyfit,
-    "fix": array_programs.fix, "unwrap": array_programs.unwrap,
+    "linalg.cond": array_programs.cond, "fix": array_programs.fix, "unwrap": array_programs.unwrap,
     "ediff1d": array_programs.ediff1d, "trim_zeros": array_programs.trim_zeros,
     "fft.fftshift": array_programs.fftshift, "fft.ifftshift": array_programs.ifftshift,
     "fft.fftfreq": array_programs.fftfreq, "fft.rfftfreq": array_programs.rfftfreq,
