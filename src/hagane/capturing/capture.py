@@ -162,9 +162,35 @@ def _read(reader: Reader, value: Any, path: str) -> Any:
     for text in getattr(value, "__metadata__", ()):  # hagane.Shaped["…"]
         return text
     try:
-        return reader.read(value, path)
+        is_types = _is_of_types(value) and _has_type(value)
+        return reader.read(_apart(value) if is_types else value, path)
     except Obstacle as error:
         raise CaptureError([str(error)]) from None
+
+
+def _is_of_types(value: Any) -> bool:
+    """Whether a container holds types of tensors and plain values, and nothing else."""
+    parts = list(value.values()) if type(value) is dict else value
+    if type(parts) not in (list, tuple):
+        return False
+    inner = [part for part in parts if type(part) in (list, tuple, dict)]
+    plain = [part for part in parts if type(part) in (str, int, float, bool, type(None))]
+    return len(inner) + len(plain) == len(parts) and all(map(_is_of_types, inner))
+
+
+def _has_type(value: Any) -> bool:
+    """Whether a container holds a type of a tensor."""
+    if isinstance(value, str):
+        return tensor_text(value) is not None
+    parts = value.values() if isinstance(value, dict) else value
+    return type(value) in (list, tuple, dict) and any(map(_has_type, parts))
+
+
+def _apart(value: Any) -> Any:
+    """Return containers of types made anew: one that is given twice stands for two of the run."""
+    if type(value) is dict:
+        return {name: _apart(part) for name, part in value.items()}
+    return type(value)(map(_apart, value)) if type(value) in (list, tuple) else value
 
 
 def _text(value: str) -> Any:

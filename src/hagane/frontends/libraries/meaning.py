@@ -16,6 +16,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries import meant
 from hagane.frontends.libraries.additions import MEANT as ADDITIONS
 from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
+from hagane.frontends.libraries.chainer.table import VARIABLE
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.complex.memory import COMPLEX
 from hagane.frontends.libraries.einops import COMPOSED as EINOPS
@@ -348,7 +349,8 @@ class MeaningTables(SharingTables):
         )  # fmt: skip
         if found is not NotImplemented:
             return found
-        if name in IN_PLACE and self.is_scalar(left):
+        is_new = isinstance(left, Tensor) and left.kind == VARIABLE  # a variable's += is a +
+        if name in IN_PLACE and (is_new or self.is_scalar(left)):
             name = name.removeprefix("i")
         if name not in IN_PLACE or not isinstance(left, Tensor):
             return self._within(core, whole, lambda: _super(self).operator(core, name, left, right))
@@ -414,7 +416,11 @@ _STRUCTURE = frozenset(
     for name in (
         "Variable.dtype", "Variable.xp", "Variable.device", "backends.cuda.to_cpu", "cuda.to_cpu",
         "backends.cuda.to_gpu", "cuda.to_gpu",
-        "Sequential.forward", "report", "as_array", "Link.init_scope", "Link.children",
+        "Sequential.forward", "report", "reporter.report", "Link.device", "as_array",
+        "get_device", "backend.get_device", "dataset.concat_examples",
+        "dataset.convert.concat_examples",
+        "backend.get_array_module", "backends.cuda.get_array_module", "cuda.get_array_module",
+        "Link.init_scope", "Link.children",
         "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
         "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",
         "no_backprop_mode.__enter__", "no_backprop_mode.__exit__",

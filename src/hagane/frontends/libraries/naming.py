@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from hagane.frontends.python.values.values import (
@@ -42,6 +43,14 @@ _RECORDS = (
     "tqdm", "tiktoken", *_OUTSIDE, "torch.utils.tensorboard", "PIL", "torchvision.datasets",
     "torchvision.io", "torchvision.utils.save_image",
 )  # fmt: skip
+# Modules whose functions and classes are read from hagane's own source.
+_OF_SOURCE = ("chainer.distributions", "hagane.distributions", "hagane.nn.distributions")
+_DIVERGENCES = tuple(
+    f"{root}{module}.{name}"
+    for root in ("chainer", "hagane")
+    for module in ("", ".distribution")
+    for name in ("kl_divergence", "cross_entropy")
+)
 # Those whose real modules are read from their source all the same, where a real model leads there.
 READ = ("torchvision",)
 
@@ -169,6 +178,10 @@ class Names:
         if library.name.rpartition(".")[2].lstrip("_")[:1].isupper():  # a class, as a rule
             real = _real(whole)
             if isinstance(real, enum.Enum):  # which attributes of the program may be
+                return core.lift(real)
+        if library.name in _OF_SOURCE or whole in _DIVERGENCES:
+            real = _real(f"hagane.distributions.{name}")
+            if isinstance(real, type | FunctionType):
                 return core.lift(real)
         return Library(whole)
 

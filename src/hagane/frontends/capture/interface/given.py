@@ -10,6 +10,7 @@ from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.interface.names import array_names, joined
 from hagane.frontends.capture.interface.state import Stateful
 from hagane.frontends.capture.interface.structure import Example, Object, Text, Whole
+from hagane.frontends.python.enter.arguments import tensor_kind
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.enter.roots import Root
 from hagane.frontends.python.report.findings import CheckError
@@ -48,7 +49,7 @@ def given(
         )
     values = {**dict(zip(parameters, types, strict=False)), **named}
     values = {name: values[name] for name in sorted(values, key=_place_among(parameters))}
-    parts = _Parts(core, names)
+    parts = _Parts(core, names, tensor_kind(core, root.value, root.function))
     made: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, str):
@@ -70,10 +71,17 @@ def _place_among(parameters: Sequence[str]) -> Callable[[str], int]:
 
 
 class _Parts:
-    """Makes values of arguments and of their parts; examples become inputs."""
+    """Makes values of arguments and of their parts; examples become inputs.
 
-    def __init__(self, core: Interpreter, names: dict[int, str]):
+    Args:
+        core: The interpreter.
+        names: Is filled with the names of arrays that known values hold, by identity.
+        kind: The class of tensors in containers of types that are texts.
+    """
+
+    def __init__(self, core: Interpreter, names: dict[int, str], kind: str):
         assert isinstance(core.observer, Stateful)
+        self._kind = kind
         self._core, self._names = core, names
         self._arguments, self._open = core.observer.arguments, core.observer.open_numbers
         self._made: dict[int, Value] = {}
@@ -123,7 +131,7 @@ class _Parts:
     def _input(self, example: Example, path: str) -> Value:
         """Return an input, the same one for two parts of one path: attribute and item."""
         if path not in self._inputs:
-            made = self._core.make_value(parse_type(example.text), path, example.kind)
+            made = self._core.make_value(parse_type(example.text), path, example.kind or self._kind)
             if isinstance(made, Tensor):
                 self._arguments.add_tensor(path, made)
                 _mark(example, made)

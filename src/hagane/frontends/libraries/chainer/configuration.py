@@ -8,8 +8,10 @@ from weakref import WeakKeyDictionary
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries.chainer import programs
 from hagane.frontends.libraries.chainer.operands import FLOAT, dtype_of
 from hagane.frontends.libraries.chainer.table import CHAINER
+from hagane.frontends.libraries.composed import programmed
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Instance, Library, Tensor, Value
 
@@ -111,6 +113,7 @@ _mode("force_backprop_mode", on=True)
 
 @CHAINER.function(
     "report",
+    "reporter.report",
     "set_debug",
     "print_runtime_info",
     "disable_experimental_feature_warning",
@@ -204,3 +207,9 @@ def initial_dtype(t: Core, initializer: Value) -> ir.DataType:
         dtype = t.heap[initializer].get("dtype")
         return dtype_of(t, dtype, FLOAT)
     return FLOAT
+
+
+for _name in ("dataset.concat_examples", "dataset.convert.concat_examples"):
+    programmed(CHAINER, _name, programs.concat_examples)
+for _name in ("get_device", "backend.get_device"):
+    programmed(CHAINER, _name, programs.get_device)

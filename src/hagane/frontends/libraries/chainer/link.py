@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from hagane.frontends.libraries.chainer import programs
 from hagane.frontends.libraries.chainer.configuration import initial_dtype
 from hagane.frontends.libraries.chainer.operands import (
     FLOAT,
@@ -19,6 +20,7 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import CHAINER
 from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -135,6 +137,12 @@ def _method(*names: str) -> Callable[[Any], Any]:
 def xp(t: Core, self: Value) -> Value:
     """Return the module of its arrays."""
     return Library("numpy")
+
+
+@CHAINER.attribute("device", of=LINK)
+def device(t: Core, self: Value) -> Value:
+    """Return the device of its arrays."""
+    return run_own(t, programs.get_device, ["@numpy"], {})
 
 
 @CHAINER.attribute("name", of=LINK)

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries.chainer import programs
 from hagane.frontends.libraries.chainer.arithmetic import binary
 from hagane.frontends.libraries.chainer.operands import (
     INT32,
@@ -25,6 +26,7 @@ from hagane.frontends.libraries.chainer.operands import (
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.libraries.numpy.operands import DOUBLE, INT64
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import Many, Tensor, Unknown, Value
 from hagane.graph.types import Shape
@@ -248,6 +250,10 @@ def crf1d(t: Core, cost: Value, xs: Value, ys: Value, reduce: Value = "mean") ->
     """Return the loss of chains of labels, one a sample of the first time."""
     check_reduce(t, reduce, ("mean", "no"))
     pairs, steps = _chain(t, cost, xs)
+    if t.emit.builds and not isinstance(xs, Many):
+        labels = t.wrap([variable(t, y, "ys") for y in ys])
+        found = run_own(t, programs.crf1d, [pairs, t.wrap(steps), labels, reduce], {})
+        return variable(t, found, "loss")
     return unknown_loss(t, [pairs, *steps], shape_of(t, steps[0])[:1], reduce)
 
 
@@ -255,6 +261,8 @@ def crf1d(t: Core, cost: Value, xs: Value, ys: Value, reduce: Value = "mean") ->
 def argmax_crf1d(t: Core, cost: Value, xs: Value) -> Value:
     """Return the best scores of chains, and their labels at each time."""
     pairs, steps = _chain(t, cost, xs)
+    if t.emit.builds and not isinstance(xs, Many):
+        return run_own(t, programs.argmax_crf1d, [pairs, t.wrap(steps)], {})
     score = made(t, "Score", [pairs, *steps], steps[0].dtype, shape_of(t, steps[0])[:1])
     path = [made(t, "Label", [x], INT32, shape_of(t, x)[:1]) for x in steps]
     return (score, Many(path[0], xs.length) if isinstance(xs, Many) else path)

@@ -12,7 +12,7 @@ _REASONS = {
         "roi_average_pooling_2d", "roi_max_align_2d", "roi_max_pooling_2d", "roi_pooling_2d",
     ),
     "its recursion over labels has not been written over the builder": (
-        "argmax_crf1d", "connectionist_temporal_classification", "crf1d",
+        "connectionist_temporal_classification",
     ),
     "whitening needs eigenvectors, which no operator of ONNX computes": (
         "decorrelated_batch_normalization", "fixed_decorrelated_batch_normalization",

@@ -9,7 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Device, DType, Real, Truth, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Device,
+    DType,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+    is_plain,
+)
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv, mod
 from hagane.symbolic.expression import multiply
 from hagane.symbolic.logic import both, either, negate
@@ -276,3 +284,11 @@ def negate_number(value: Value) -> Value:
     if isinstance(value, Real):
         return Real() if value.formula is None else Real(multiply(value.formula, -1))  # type: ignore[arg-type]
     return Real() if isinstance(value, Truth) else apply_plain(operator.neg, value)
+
+
+def known_place(index: Value) -> Value:
+    """Return the whole number that a tensor is known to hold; other indices as they are."""
+    known = index.known if isinstance(index, Tensor) else None
+    if known is None or known.shape != () or known.dtype.kind not in "iu":
+        return index
+    return int(known)

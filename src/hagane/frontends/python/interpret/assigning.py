@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain
+from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain, known_place
 from hagane.frontends.python.interpret.reading.items import lost_part
 from hagane.frontends.python.interpret.reading.open_places import OpenPlaces
 from hagane.frontends.python.report.findings import CheckError
@@ -337,6 +337,8 @@ class Assignments(OpenPlaces):
     def set_item(self, receiver: Value, index: Value, value: Value) -> None:
         """Do ``receiver[index] = value``."""
         receiver, index = self.settle(receiver), self.settle(index)
+        if isinstance(receiver, ListRef):
+            index = known_place(index)
         if isinstance(index, Choice):
             self.either(index, lambda place: self.set_item(receiver, place, value))
             return

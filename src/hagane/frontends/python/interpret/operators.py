@@ -16,6 +16,7 @@ from hagane.frontends.python.interpret.arithmetic import (
     binary_numbers,
     compare_values,
     is_number,
+    known_place,
     negate_number,
 )
 from hagane.frontends.python.interpret.core import Core
@@ -78,6 +79,8 @@ class Operators(Core):
 
     def item(self, value: Value, index: Value) -> Value:
         """Return ``value[index]``."""
+        if isinstance(value, ListRef | tuple):
+            index = known_place(index)
         return self.domain.operate(ast.Subscript, value, index)
 
     def compute(self, kind: Operation, *operands: Value) -> Value:
