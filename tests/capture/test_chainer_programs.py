@@ -142,3 +142,30 @@ def test_losses_of_chains_by_times(reduce: str) -> None:
 
     x = rng.normal(size=(3, 3)).astype("f")
     compare(loss, ("float32[3, 3]", "float32[2, 3]"), x, x[:2] * 2)
+
+
+@pytest.mark.parametrize("reduce", ["mean", "no"])
+def test_losses_without_alignment(reduce: str) -> None:
+    rng = np.random.default_rng(7)
+    lengths = (None, None) if reduce == "mean" else (np.array([3, 2], "i"), np.array([1, 1], "i"))
+
+    def loss(first: Any, second: Any, third: Any, labels: Any) -> Any:
+        xs = [first, second, third]
+        return F.connectionist_temporal_classification(xs, labels, 0, *lengths, reduce)
+
+    xs = [rng.normal(size=(2, 4)).astype("f") for _ in range(3)]
+    types = ("float32[2, 4]",) * 3
+    compare(loss, (*types, "int32[2, 2]"), *xs, np.array([[1, 2], [3, 3]], "i"))
+
+
+def special(x: Any) -> Any:
+    x = F.identity(x)
+    square = F.matmul(x, F.transpose(x)) + np.eye(2, dtype="f")
+    return (
+        F.erfinv(x), F.erfcinv(x), F.erfcx(x), F.digamma(x), F.lgamma(x), F.ndtri(x), F.log_ndtr(x),
+        F.inv(square), F.cholesky(square), F.batch_inv(F.stack([square, square * 2])),
+    )  # fmt: skip
+
+
+def test_functions_whose_formulas_pytorch_has_too() -> None:
+    compare(special, ("float32[2, 3]",), np.array([[0.3, 0.1, 0.9], [0.5, 1e-6, 0.7]], "f"))

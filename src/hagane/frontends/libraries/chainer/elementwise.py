@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hagane.frontends.libraries.chainer.arithmetic import binary
 from hagane.frontends.libraries.chainer.configuration import settings
 from hagane.frontends.libraries.chainer.operands import (
     axes,
@@ -13,6 +14,7 @@ from hagane.frontends.libraries.chainer.operands import (
     dtype_of,
     floating,
     made,
+    of_torch,
     same_dtype,
     same_shape,
     shape_of,
@@ -32,23 +34,29 @@ from hagane.ops.functions.numbers.elementary import cast as cast_to
 from hagane.ops.functions.tensors.shapes import filled_like
 from hagane.symbolic import Dim, floordiv, product
 
-# Functions of one variable, of which no operator computes the values.
-_TYPED = (
-    "erfinv", "erfcinv", "erfcx", "digamma", "lgamma", "ndtri", "log_ndtr",
-)  # fmt: skip
+# Functions of one variable whose formulas are those of PyTorch's, under these names.
+_SPECIAL = {
+    "erfinv": "erfinv", "erfcx": "special.erfcx", "digamma": "digamma", "lgamma": "lgamma",
+    "ndtri": "special.ndtri", "log_ndtr": "special.log_ndtr",
+}  # fmt: skip
 
 
 def _of_one(name: str) -> None:
     def run(t: Core, x: Value) -> Tensor:
         found = floating(t, x)
-        if name in _TYPED:
-            return made(t, name, [found], found.dtype, found.shape)
+        if name in _SPECIAL:
+            return of_torch(t, _SPECIAL[name], found)
+        if (
+            name == "erfcinv"
+        ):  # by the quantile of half of it, which small ones keep their digits in
+            half = binary(t, "mul", found, 0.5)
+            return binary(t, "mul", of_torch(t, "special.ndtri", half), -(0.5**0.5))
         return same(t, found, functions.OF_ONE[name], found)
 
     function(name)(run)
 
 
-for _name in (*functions.OF_ONE, *_TYPED):
+for _name in (*functions.OF_ONE, *_SPECIAL, "erfcinv"):
     _of_one(_name)
 
 

@@ -23,7 +23,7 @@ from hagane.frontends.libraries.chainer.operands import (
     variable,
     variables,
 )
-from hagane.frontends.libraries.chainer.table import function
+from hagane.frontends.libraries.chainer.table import VARIABLE, function
 from hagane.frontends.libraries.numpy.operands import DOUBLE, INT64
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
@@ -231,7 +231,28 @@ def connectionist_temporal_classification(
     shape = need_rank(t, first, 2, "x")
     if t.emit.differ(shape[0], shape_of(t, labels)[0]):
         t.fail("shape-mismatch", f"{t.show(labels)} does not label {t.show(first)}", first, labels)
-    return unknown_loss(t, [first], shape[:1], reduce)
+    check_reduce(t, reduce, ("mean", "no"))
+    if not t.emit.builds or isinstance(x, Many):
+        return unknown_loss(t, [first], shape[:1], reduce)
+    # The recursion is that of PyTorch's function.
+    scores = t.call_library("chainer.functions.stack", [list(x)])
+    logs = t.call_library("chainer.functions.log_softmax", [scores], {"axis": 2})
+    lengths: list[Value] = []
+    for given, whole in ((input_length, len(x)), (label_length, shape_of(t, labels)[1])):
+        if given is None:
+            lengths.append(t.call_library("torch.full", [(shape[0],), whole]))
+        else:
+            lengths.append(variable(t, given, "length").seen_as("torch.Tensor"))
+    scored = variable(t, logs, "x").seen_as("torch.Tensor")
+    found = t.call_library(
+        "torch.nn.functional.ctc_loss", [scored, labels.seen_as("torch.Tensor"), *lengths],
+        {"blank": blank_symbol, "reduction": "none"},
+    )  # fmt: skip
+    assert isinstance(found, Tensor)
+    loss = found.seen_as(VARIABLE)
+    return (
+        variable(t, t.call_library("chainer.functions.mean", [loss])) if reduce == "mean" else loss
+    )
 
 
 def _chain(t: Core, cost: Value, xs: Value) -> tuple[Tensor, list[Tensor]]:

@@ -39,6 +39,13 @@ def variable(t: Core, value: Value, name: str = "x") -> Tensor:
     return value.seen_as(VARIABLE)
 
 
+def of_torch(t: Core, name: str, x: Tensor) -> Tensor:
+    """Return what PyTorch's function makes of a variable, as a variable."""
+    found = t.call_library(f"torch.{name}", [x.seen_as("torch.Tensor")])
+    assert isinstance(found, Tensor)
+    return found.seen_as(VARIABLE)
+
+
 def variables(t: Core, values: Value, name: str) -> list[Tensor]:
     """Return the arrays and variables of a list, of which there has to be one at least."""
     if isinstance(values, Many):

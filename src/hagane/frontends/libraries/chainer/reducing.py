@@ -9,8 +9,8 @@ from hagane.frontends.libraries.chainer.operands import (
     axes,
     computed,
     floating,
-    made,
     need_rank,
+    of_torch,
     shape_of,
 )
 from hagane.frontends.libraries.chainer.table import function
@@ -124,7 +124,7 @@ def _determinant(name: str) -> None:
 def _factor(name: str) -> None:
     def run(t: Core, a: Value) -> Tensor:
         x = _square(t, a, name)
-        return made(t, name, [x], x.dtype, x.shape)
+        return of_torch(t, "linalg.cholesky" if name == "cholesky" else "linalg.inv", x)
 
     function(name)(run)
 
