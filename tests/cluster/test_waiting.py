@@ -122,11 +122,14 @@ def test_the_table_of_pods_says_why_each_waited(tmp_path: Path) -> None:
         seconds = {"hagane.dev/duration-seconds": "10"}
         return pod(name, {"cpu": cpu}, annotations=seconds)
 
-    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all([timed("first", 3), timed("second", 2)]))
+    for_ever = pod("for-ever", {"cpu": 1})
+    pods = [timed("first", 3), timed("second", 2), for_ever, timed("too-large", 9)]
+    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pods))
     config = {
         "cluster": [node("n", has={"cpu": 4, "memory": "8Gi", "pods": 9})],
         "submitters": [{"kind": "pods", "objects": ["pods.yaml"]}],
-        "output": {"directory": "out", "formats": ["csv"], "every": 5},
+        "output": {"directory": "out", "formats": ["csv", "gnuplot"], "every": 5},
+        "until": 3600,
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     prepare(load_config(tmp_path / "config.yaml")).run()
@@ -135,3 +138,9 @@ def test_the_table_of_pods_says_why_each_waited(tmp_path: Path) -> None:
     assert rows["default/first"]["why"] == ""
     assert rows["default/second"]["why"] == "0/1 nodes: 1 NodeResourcesFit"
     assert float(rows["default/second"]["waiting"]) >= 10
+    last, large = rows["default/for-ever"], rows["default/too-large"]
+    assert (last["outcome"], last["node"], last["finished"]) == ("running", "n", "nan")
+    assert (large["outcome"], large["node"], large["bound"]) == ("pending", "", "nan")
+    assert large["why"] == "0/1 nodes: 1 NodeResourcesFit"
+    assert float(large["waiting"]) > 0
+    assert len(rows) == 4

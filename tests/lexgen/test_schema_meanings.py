@@ -136,6 +136,15 @@ def test_control_characters_are_written_as_escapes() -> None:
         assert not takes(mask, '"a\0"')
 
 
+def test_a_solidus_stands_alone_or_behind_a_backslash() -> None:
+    for schema in ({"type": "string"}, {"enum": ["a/b"]}, {"format": "uri-reference"}):
+        mask = TokenMask(schema, VOCABULARY)
+        assert takes(mask, '"a/b"')
+        assert takes(mask, r'"a\/b"')
+        assert not takes(mask, r'"a\\\/b"') or schema == {"type": "string"}
+    assert not takes(TokenMask({"maxLength": 2, "type": "string"}, VOCABULARY), r'"a\/b"')
+
+
 VALUE = {"a": [1, {"b": None}], "c": {}, "d": []}
 WRITTEN = [json.dumps(VALUE, separators=(",", ":")), json.dumps(VALUE), json.dumps(VALUE, indent=2),
            json.dumps(VALUE, indent="\t")]  # fmt: skip

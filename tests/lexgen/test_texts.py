@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
 
 import pytest
 
+from hagane.lexgen.expressions.unicode_sets import category, digits
 from hagane.lexgen.masks.schemas.keywords import pattern_texts
 from hagane.lexgen.masks.texts import ANYTHING, NOTHING, Texts, _built, literals, of_length
 
@@ -114,3 +116,15 @@ def test_a_pattern_looks_ahead_at_the_start_of_the_text_as_re_does(pattern: str)
         text = "".join(drawn.choices("abcd:x|()]aws", k=drawn.randint(0, 6)))
         found = re.search(pattern.replace("$", r"\Z"), text) is not None
         assert (text in texts) == found, text
+
+
+def test_tables_of_characters_agree_with_python_where_planes_are_skipped() -> None:
+    for name in ("Nd", "Cn", "Co", "Zs"):
+        code_points = {code for low, high in category(name) or () for code in range(low, high + 1)}
+        for code in (
+            *range(0, 0x3000, 7),
+            *range(0x3FF00, 0x40100),
+            *range(0xDFF00, 0x110000, 911),
+        ):
+            assert (code in code_points) == (unicodedata.category(chr(code)) == name), hex(code)
+    assert digits(ascii_only=False) == category("Nd")

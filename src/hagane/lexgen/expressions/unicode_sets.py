@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import chain, repeat
+from typing import Any
 
 from hagane.lexgen.expressions.charset import ANY, MAX, Ranges, of, ranges, union
 
@@ -40,17 +42,30 @@ POSIX: dict[str, Ranges] = {
 }
 
 
+# Planes in which Unicode 17 and older assign nothing: all of their characters are alike.
+_GAP = range(0x40000, 0xE0000)
+if int(unicodedata.unidata_version.partition(".")[0]) > 17:
+    _GAP = range(0x40000, 0x40000)
+
+
+def _of_all(told: Callable[[str], Any]) -> Iterator[Any]:
+    """Return what a function tells of each character; loops in C, over some hundred thousand."""
+    first = map(told, map(chr, range(_GAP.start)))
+    last = map(told, map(chr, range(_GAP.stop, MAX + 1)))
+    return chain(first, repeat(told(chr(_GAP.start)), len(_GAP)), last)
+
+
 @cache
 def where(predicate: Callable[[str], bool]) -> Ranges:
     """Return the characters for which a predicate on one-character strings holds."""
-    held = bytes(map(predicate, map(chr, range(MAX + 1))))  # loops in C: over a million characters
+    held = bytes(_of_all(predicate))
     return tuple((run.start(), run.end() - 1) for run in re.finditer(b"\1+", held))
 
 
 @cache
 def _categories() -> dict[str, Ranges]:
     runs: dict[str, list[tuple[int, int]]] = {}
-    names = "".join(map(unicodedata.category, map(chr, range(MAX + 1))))  # two letters each
+    names = "".join(_of_all(unicodedata.category))  # two letters each
     for run in re.finditer(r"(..)\1*", names):
         runs.setdefault(run[1], []).append((run.start() // 2, run.end() // 2 - 1))
     return {name: tuple(pairs) for name, pairs in runs.items()}
@@ -104,7 +119,7 @@ def category(name: str) -> Ranges | None:
 
 def digits(ascii_only: bool) -> Ranges:
     r"""Return the characters of ``\d``."""
-    return ASCII_DIGIT if ascii_only else _categories()["Nd"]
+    return ASCII_DIGIT if ascii_only else where(str.isdecimal)
 
 
 def spaces(ascii_only: bool) -> Ranges:

@@ -57,6 +57,8 @@ class Texts:
                 yield low, following - 1, to
 
     def __contains__(self, text: str) -> bool:
+        if self is ANYTHING and text.isascii():
+            return True
         state = 0
         for char in text:
             state = _next(self.rows[state], ord(char))
@@ -184,8 +186,14 @@ def _refined(
     while affected:
         found: dict[int, dict[Any, list[int]]] = {}
         for state in affected:
-            key = _joined((low, block.get(to, -1)) for low, to in rows[state])
-            found.setdefault(block[state], {}).setdefault(key, []).append(state)
+            key: list[tuple[int, int]] = []  # the row with numbers of blocks, joined
+            last = None
+            for low, to in rows[state]:
+                number = block.get(to, -1)
+                if number != last:
+                    key.append((low, number))
+                    last = number
+            found.setdefault(block[state], {}).setdefault(tuple(key), []).append(state)
         changed: list[int] = []
         for number, groups in found.items():
             parts = list(groups.values())
@@ -215,18 +223,33 @@ def _joined(row: Iterable[tuple[int, int]]) -> Row:
     return tuple(joined)
 
 
+_NOWHERE: Row = ((0, -1),)
+
+
+def _side_by_side(a: Row, b: Row) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the first code points of the intervals of both rows, with the next state of each."""
+    left = right = -1
+    places, others = iter((*a, (END, -1))), iter((*b, (END, -1)))
+    (low, to), (other, there) = next(places), next(others)
+    while (at := min(low, other)) < END:
+        if low == at:
+            left = to
+            low, to = next(places)
+        if other == at:
+            right = there
+            other, there = next(others)
+        yield at, (left, right)
+
+
 @lru_cache(4096)
 def _product(a: Texts, b: Texts, ends: Callable[[bool, bool], bool]) -> Texts:
     def step(state: Any) -> tuple[dict[int, Any], bool]:
         left, right = state
         rows = (
-            a.rows[left] if left >= 0 else ((0, -1),),
-            b.rows[right] if right >= 0 else ((0, -1),),
+            a.rows[left] if left >= 0 else _NOWHERE,
+            b.rows[right] if right >= 0 else _NOWHERE,
         )
-        found: dict[int, Any] = {}
-        for low in sorted({low for row in rows for low, _ in row}):
-            pair = (_next(rows[0], low), _next(rows[1], low))
-            found[low] = None if pair == (-1, -1) else pair
+        found = {low: None if to == (-1, -1) else to for low, to in _side_by_side(*rows)}
         return found, ends(left in a.accepts, right in b.accepts)
 
     return _built((0, 0), step)

@@ -8,7 +8,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.tools.prob.capture import Typed, any_value, kind_of, translate
-from hagane.tools.prob.capture.python_function import PythonFunction, Unsupported, read_function
+from hagane.tools.prob.capture.python_function import (
+    PythonFunction,
+    Texts,
+    Unsupported,
+    read_function,
+)
 from hagane.tools.prob.claims.checker import check
 from hagane.tools.prob.claims.continuous import judged_by_integrals
 from hagane.tools.prob.claims.formulas import judged
@@ -21,7 +26,7 @@ from hagane.tools.prob.language.parser import parse_type
 from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import ParameterDecides
 from hagane.tools.prob.language.resolve import resolve
-from hagane.tools.prob.language.source import Source, Span, TooLarge
+from hagane.tools.prob.language.source import ProgramError, Source, Span, TooLarge
 from hagane.tools.prob.language.syntax import (
     Annotated,
     BaseType,
@@ -157,7 +162,7 @@ def _checked(made: TypedFunction[Any, Any]) -> Report:
 
 def _check(made: TypedFunction[Any, Any]) -> Report:
     """Check a function; typed functions that it calls become definitions before it."""
-    texts = [made.found.source.text]
+    texts = Texts(made.found.source)
     started: dict[str, TypedFunction[Any, Any]] = {}
     functions: dict[str, TypedFunction[Any, Any]] = {}
     parameters: dict[str, tuple[Parameter, ...]] = {}
@@ -189,21 +194,20 @@ def _check(made: TypedFunction[Any, Any]) -> Report:
         functions[name] = function
 
     add(made.found.function.__name__, made)
-    file = made.found.source
     program: Expression = Tuple(Span(0, 0), ())
     for name, function in reversed(list(functions.items())):
         program = _definition(function, parameters[name], bodies[name], texts, program)
-    source = Source("\n".join(texts), file.name)
+    source = texts.source()
     return check(resolve(source, Parsed(program)))
 
 
 def _check_with_parameters(made: TypedFunction[Any, Any]) -> Report:
     """Check a function whose arguments are parameters: for all of their values."""
-    found, texts = made.found, [made.found.source.text]
+    found, texts = made.found, Texts(made.found.source)
     span, kind = found.span(found.tree), made.known.kind
     value = any_value(kind, span)
     claimed = Annotated(span, value, _result_of(made, texts))
-    source = Source("\n".join(texts), found.source.name)
+    source = texts.source()
     unknowns = tuple(Unknown(span, name) for name in found.names)
     program = resolve(source, Parsed(claimed, (), unknowns))
     assert program.parameters is not None
@@ -221,12 +225,12 @@ def _check_with_parameters(made: TypedFunction[Any, Any]) -> Report:
 
 def _check_by_runs(made: TypedFunction[Any, Any]) -> Report:
     """Check a function that cannot be captured by running it for each sequence of its draws."""
-    found, texts = made.found, [made.found.source.text]
+    found, texts = made.found, Texts(made.found.source)
     name, kind = found.function.__name__, made.known.kind
     parameters = _parameters_of(made, texts)
     nothing = Tuple(Span(0, 0), ())
     program = _definition(made, parameters, any_value(kind, found.span(found.tree)), texts, nothing)
-    source = Source("\n".join(texts), found.source.name)
+    source = texts.source()
     engine = replayed(marked(found.function, found.tree), kind, source, program.span)
     return check(resolve(source, Parsed(program)), own={name: engine})
 
@@ -237,7 +241,7 @@ def _has_reals(kind: Kind) -> bool:
 
 def _check_by_integrals(made: TypedFunction[Any, Any]) -> Report:
     """Check a function with continuous draws: one run for each outcome of its comparisons."""
-    found, texts = made.found, [made.found.source.text]
+    found, texts = made.found, Texts(made.found.source)
     span, kind = found.span(found.tree), made.known.kind
     if found.names:
         raise Unsupported(
@@ -247,7 +251,7 @@ def _check_by_integrals(made: TypedFunction[Any, Any]) -> Report:
             span,
         )
     claimed = Annotated(span, any_value(kind, span), _result_of(made, texts))
-    source = Source("\n".join(texts), found.source.name)
+    source = texts.source()
     program = resolve(source, Parsed(claimed))
     unit = main_unit(program)
     run = integrated(marked(found.function, found.tree), kind, unit, source, span)
@@ -264,14 +268,16 @@ _ENGINES: Mapping[str, Callable[[TypedFunction[Any, Any]], Report]] = {
 
 def _known(function: TypedFunction[Any, Any]) -> Typed:
     original = function.found.function
-    return Typed(original, original.__name__, kind_of(_result_of(function, [])))
+    return Typed(
+        original, original.__name__, kind_of(_result_of(function, Texts(function.found.source)))
+    )
 
 
 def _definition(
     function: TypedFunction[Any, Any],
     parameters: tuple[Parameter, ...],
     body: Expression,
-    texts: list[str],
+    texts: Texts,
     rest: Expression,
 ) -> LetFun:
     found = function.found
@@ -306,7 +312,7 @@ def _is_parameter(annotation: Any) -> bool:
     return annotation is ParameterOfProbability
 
 
-def _parameters_of(function: TypedFunction[Any, Any], texts: list[str]) -> tuple[Parameter, ...]:
+def _parameters_of(function: TypedFunction[Any, Any], texts: Texts) -> tuple[Parameter, ...]:
     found = function.found
     parameters = []
     for argument in found.tree.args.args:
@@ -317,12 +323,12 @@ def _parameters_of(function: TypedFunction[Any, Any], texts: list[str]) -> tuple
     return tuple(parameters)
 
 
-def _result_of(function: TypedFunction[Any, Any], texts: list[str]) -> Type:
+def _result_of(function: TypedFunction[Any, Any], texts: Texts) -> Type:
     found = function.found
     return _placed(function.claimed, found, found.offset(found.tree.lineno, 0), texts)
 
 
-def _type_of(annotation: Any, found: PythonFunction, place: Span, texts: list[str]) -> Type:
+def _type_of(annotation: Any, found: PythonFunction, place: Span, texts: Texts) -> Type:
     if annotation in (int, bool):
         return BaseType(place, annotation.__name__)
     if isinstance(annotation, str):
@@ -335,12 +341,16 @@ def _type_of(annotation: Any, found: PythonFunction, place: Span, texts: list[st
     )
 
 
-def _placed(text: str, found: PythonFunction, near: int, texts: list[str]) -> Type:
-    """Parse a type where it stands in the file, or else after the end of it."""
+def _placed(text: str, found: PythonFunction, near: int, texts: Texts) -> Type:
+    """Parse a type where it stands above the function's body, or else after the end of the file."""
     decorators = found.tree.decorator_list
     first = min([found.tree.lineno, *(d.lineno for d in decorators)])
-    offset = found.source.text.find(text, found.offset(first, 0))
+    body = found.tree.body[0]
+    ends = found.offset(body.lineno, body.col_offset)
+    offset = found.source.text.find(text, found.offset(first, 0), ends)
     if offset < 0:
-        offset = sum(len(part) + 1 for part in texts)
-        texts.append(text)
-    return parse_type(Source(" " * offset + text, found.source.name))
+        offset = texts.add(text, near)
+    try:
+        return parse_type(Source(" " * offset + text, found.source.name))
+    except ProgramError as error:
+        raise type(error)(error.message, texts.source(), error.span) from None

@@ -59,6 +59,7 @@ _ESCAPES = (
     | {ord(char): json.dumps(char).strip('"').encode() for char in "\n\t\r\b\f\\"}
     | {ord('"'): b'\\"'}
 )
+_SOLIDUS = (ord("/"), b"\\/")  # beside the character itself
 _PLAIN = charset.complement(charset.union(((0, 31),), charset.of('"\\'), ((0xD800, 0xDFFF),)))
 # Of white space: one at most.
 USUAL_SPACE = " ?"
@@ -146,7 +147,7 @@ def in_string(low: int, high: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     found: list[tuple[tuple[int, int], ...]] = []
     for least, most in charset.intersect(((low, high),), _PLAIN):
         found += utf8_sequences(least, most)
-    for code, escape in _ESCAPES.items():
+    for code, escape in (*_ESCAPES.items(), _SOLIDUS):
         if low <= code <= high:
             found.append(tuple((byte, byte) for byte in escape))
     return tuple(found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -103,6 +104,29 @@ def pod_row(pod: Pod, outcome: str, times: Mapping[str, float], why: str = "") -
         "priority": pod.priority,
         "why": why,
     }
+
+
+def unfinished_rows(sim: Simulation) -> Iterator[dict[str, object]]:
+    """Yield the rows of pods that run at the end, or wait; times that are not known are NaN."""
+    unknown = {"finished": math.nan, "completion": math.nan, "slowdown": math.nan}
+    for running in sim.life.running.values():
+        times = {
+            "submitted": running.submitted,
+            "bound": running.bound,
+            "finished": math.nan,
+            "work": running.work,
+        }
+        why = sim.reasons.get(running.pod.key, "")
+        yield {**pod_row(running.pod, "running", times, why), **unknown}
+    for pending in sim.queue.entries():
+        times = {
+            "submitted": pending.submitted,
+            "bound": sim.clock,
+            "finished": math.nan,
+            "work": pending.pod.duration or 0.0,
+        }
+        row = pod_row(pending.pod, "pending", times, pending.why)
+        yield {**row, **unknown, "bound": math.nan}
 
 
 def user_rows(sim: Simulation) -> list[dict[str, object]]:

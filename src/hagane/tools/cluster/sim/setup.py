@@ -20,6 +20,7 @@ from hagane.tools.cluster.report.series import (
     TableWriter,
     pod_row,
     sample,
+    unfinished_rows,
     user_rows,
 )
 from hagane.tools.cluster.sim.config import Config, destination, load_config
@@ -163,7 +164,12 @@ def _tables(
     """Write metrics over time, and pods, while the simulation runs; a page after it."""
     series = TableWriter(directory / "metrics", SERIES, config.formats)
     pods = TableWriter(directory / "pods", PODS, config.formats)
-    close += [series.close, pods.close]
+
+    def unfinished() -> None:
+        for row in unfinished_rows(sim):
+            pods.write(row)
+
+    close += [series.close, unfinished, pods.close]
 
     def users() -> None:
         table = TableWriter(directory / "users", USERS, config.formats)

@@ -42,6 +42,31 @@ class PythonFunction:
         return Span(start, self.offset(node.end_lineno, node.end_col_offset))
 
 
+class Texts:
+    """The text of a file, and behind it types that do not stand there.
+
+    Args:
+        file: The file.
+    """
+
+    def __init__(self, file: Source):
+        self._file = file
+        self._text = file.text
+        self._elsewhere: list[tuple[int, int]] = []
+
+    def add(self, text: str, place: int) -> int:
+        """Return where a text begins that is added, of which messages tell a place in the file."""
+        self._text += "\n"
+        start = len(self._text)
+        self._elsewhere.append((start, place))
+        self._text += text
+        return start
+
+    def source(self) -> Source:
+        """Return all of it, as the file."""
+        return Source(self._text, self._file.name, tuple(self._elsewhere))
+
+
 def read_function(function: Callable[..., Any]) -> PythonFunction:
     """Find the source of a Python function.
 

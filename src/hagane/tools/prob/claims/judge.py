@@ -162,6 +162,15 @@ def _width(bounds: Interval) -> Fraction:
     return Fraction(0) if low is None or high is None else high - low
 
 
+_MUCH = Fraction(1, 1000)
+_REMEDIES = {
+    False: "leave a distance to the bound, or bound what grows",
+    True: "let less be remembered between draws, such as how many instead of which "
+    "(rand(1, 365) <= seen: a day that was seen before), leave a distance to the bound, or bound "
+    "what grows",
+}
+
+
 def _undecided(
     source: Source, claim: Claim, bounds: Mapping[Term, Interval], unknown: Fraction
 ) -> TooLarge:
@@ -176,7 +185,7 @@ def _undecided(
     of = f": {', '.join(known)}" if known else ""
     return TooLarge(
         f"too many states to decide this exactly, and runs of probability {show_distance(unknown)} "
-        f"were left open{of}; leave a distance to the bound, or bound what grows",
+        f"were left open{of}; {_REMEDIES[unknown > _MUCH]}",
         source,
         claim.span,
     )

@@ -40,13 +40,28 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A program's text and the name to call it by in messages."""
+    """A program's text and the name to call it by in messages.
+
+    Attributes:
+        text: The text.
+        name: The name.
+        elsewhere: Where parts of the text begin that do not stand in the file, in order, and for
+            each the character of the file to point at in its place.
+    """
 
     text: str
     name: str = "<program>"
+    elsewhere: tuple[tuple[int, int], ...] = ()
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and the column of a character, both from 1."""
+        for start, place in reversed(self.elsewhere):
+            if offset >= start:
+                offset = place
+                break
+        return self._line_and_column(offset)
+
+    def _line_and_column(self, offset: int) -> tuple[int, int]:
         before = self.text[:offset]
         return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
@@ -56,8 +71,9 @@ class Source:
 
     def caret(self, span: Span) -> str:
         """Return the line of a span, and below it carets under the span."""
-        line, column = self.position(span.start)
+        line, column = self._line_and_column(span.start)
         text = self.text.split("\n")[line - 1]
+        line, _ = self.position(span.start)
         if len(text) > _WIDEST:
             # Of a long line, the part around the span.
             first = max(0, column - 1 - _WIDEST // 4)

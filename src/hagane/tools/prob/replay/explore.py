@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -18,11 +19,12 @@ from typing import Any
 from hagane.tools.prob.draws import ContinuousDraw, ObservationFailed, deciding
 from hagane.tools.prob.engines.absorbing import TooMuchWork, Transition, visits
 from hagane.tools.prob.language.ratios import Number, Ratio
-from hagane.tools.prob.replay.chance import OtherChance, no_other_chance
+from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse_generators
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze
 from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, RETURNED, STEP, Marked
 from hagane.tools.prob.replay.narrowed import Narrowed
-from hagane.tools.prob.replay.older import older
+from hagane.tools.prob.replay.older import older, outside
+from hagane.tools.prob.replay.outcomes import Outcomes
 
 # Choices of a run: the outcome of each draw, and how many it had.
 _Picks = tuple[tuple[int, int], ...]
@@ -30,9 +32,11 @@ _Picks = tuple[tuple[int, int], ...]
 _MOST_STEPS = 1_500_000  # draws and turns of all runs together
 _MOST_STEPS_OF_FORMULAS, _MOST_FORMULAS = 40_000, 1_000  # steps and states with parameters
 _FEW_STEPS = 200_000  # after which runs that are hardly probable may stay open
+_FRUITLESS_STEPS = 200_000  # since a run came to its end, or to a state
 _LITTLE = 1e-15
 PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
 _MOST_STATES = 100_000
+_MOST_SECONDS = 30.0  # of processor time, for all runs together
 _MOST_SUMS = 300_000  # of the elimination of one component while runs are open
 _IDLE_TURNS = 1_000  # without a draw, before the same state is looked for
 _MOST_IDLE = 300_000
@@ -46,31 +50,6 @@ class Unrepeatable(Exception):
 
 class Uncounted(Exception):
     """A variable that was taken for a counter holds something else than whole numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """The results of a function.
-
-    Attributes:
-        weights: The probability of each result; of results that count, of their mean.
-        holds_means: Whether there are such.
-        unending: The probability of the runs that never end.
-        open: The probability of the runs that were not followed to their end.
-        rejected: Whether some run is rejected by an observation.
-        states: How many states the chain has.
-        pivots: Those of its equations.
-        shares: The probabilities of draws that depend on parameters.
-    """
-
-    weights: Mapping[Any, Fraction]
-    holds_means: bool
-    unending: Fraction
-    open: Fraction
-    rejected: bool
-    states: int
-    pivots: tuple[Any, ...] = ()
-    shares: tuple[Ratio, ...] = ()
 
 
 @dataclass(slots=True)
@@ -266,16 +245,28 @@ class Explorer:
         arguments: Its arguments.
         counts: Whether means of counters are enough.
         most: How many runs may be followed.
+        clock: Tells the processor time, in seconds.
     """
 
     every = False  # mark is a state, also without a draw since the last one
 
-    def __init__(self, marked: Marked, arguments: Sequence[Any], *, counts: bool, most: int):
+    def __init__(
+        self,
+        marked: Marked,
+        arguments: Sequence[Any],
+        *,
+        counts: bool,
+        most: int,
+        clock: Callable[[], float] = time.process_time,
+    ):
+        self.clock = clock
+        self.until = clock() + _MOST_SECONDS
         self.marked = marked
         self.arguments = arguments
         self.counters = marked.counters if counts else frozenset[str]()
         self.most = most
         self.steps = 0
+        self.arrived = 0  # the step at which a run last came to its end, or to a state
         self.runs = 0
         self.states: list[State] = [State((), 0, 1.0)]
         self.numbers: dict[Any, int] = {}
@@ -333,6 +324,7 @@ class Explorer:
 
     def reach(self, run: Run, key: Any, gain: Fraction | int) -> None:
         """Note that a run went from its state to another."""
+        self.arrived = self.steps
         own = key[1] if key[0] == "state" else key
         if own not in self.numbers:
             self.numbers[own] = len(self.states)
@@ -351,6 +343,7 @@ class Explorer:
             Uncounted: Counters hold something else than whole numbers.
             OtherChance: The function draws in another way.
         """
+        refuse_generators(outside(self.marked.function))
         before = older(self.marked.function)
         self.wait(0, (), Fraction(1), 1.0)
         enough = _FEW_STEPS
@@ -369,7 +362,9 @@ class Explorer:
             enough *= 4
 
     def _is_most(self) -> bool:
-        return self.steps > _MOST_STEPS or self.runs > self.most or len(self.states) > _MOST_STATES
+        if self.steps > _MOST_STEPS or self.runs > self.most or len(self.states) > _MOST_STATES:
+            return True
+        return self.steps - self.arrived > _FRUITLESS_STEPS or self.clock() > self.until
 
     def _is_over(self) -> bool:
         return self.tangled or self.failure is not None
@@ -473,8 +468,10 @@ class Explorer:
     def _chain(self) -> list[list[Transition]]:
         """Return the transitions of the states, and behind them the runs that wait."""
         chain = [list(state.nexts) for state in self.states]
-        for _, _, state, _, weight, more in self.waiting:
-            chain[state].append((weight * (1 + more), len(self.states), 0))
+        for state in {waiting[2] for waiting in self.waiting}:
+            # What a state's runs have not reached is open: to sum what waits would take long.
+            open_ = 1 - sum((weight for weight, _, _ in chain[state]), Fraction(0))
+            chain[state].append((open_, len(self.states), 0))
         return [*chain, []]
 
 

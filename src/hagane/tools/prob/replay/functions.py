@@ -16,9 +16,10 @@ from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge
 from hagane.tools.prob.replay.chance import OtherChance
-from hagane.tools.prob.replay.explore import Explorer, Outcomes, Uncounted, Unrepeatable
+from hagane.tools.prob.replay.explore import Explorer, Uncounted, Unrepeatable
 from hagane.tools.prob.replay.folded import folded
 from hagane.tools.prob.replay.marked import Marked
+from hagane.tools.prob.replay.outcomes import Outcomes
 
 
 def replayed(
@@ -121,7 +122,9 @@ def _explored(
     if not found.weights and found.open and not found.shares:
         raise TooLarge(
             "no run came to its end within the limits; draw only what is looked at, as in "
-            "random.sample(cards, 2) in the place of a shuffle, or shorten ranges",
+            "random.sample(cards, 2) in the place of a shuffle, keep how many items there are in "
+            "the place of the items (rand(1, 365) <= seen: a day that was seen before), or shorten "
+            "ranges",
             source,
             span,
         )

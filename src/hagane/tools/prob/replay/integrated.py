@@ -15,9 +15,10 @@ from hagane.tools.prob.language.floats import fraction_of
 from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import Number
 from hagane.tools.prob.language.source import ProgramTypeError, Source, Span
-from hagane.tools.prob.replay.chance import no_other_chance
+from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse_generators
 from hagane.tools.prob.replay.functions import failed
 from hagane.tools.prob.replay.marked import Marked
+from hagane.tools.prob.replay.older import outside
 
 
 class _Decider:
@@ -47,12 +48,15 @@ def integrated(function: Marked, kind: Kind, unit: Unit, source: Source, span: S
     def run(world: Continuum) -> tuple[Any, Sequence[Any]]:
         token = deciding.set(_Decider(world))
         try:
+            refuse_generators(outside(function.function))
             with no_other_chance(deciding.get):
                 value = function.function()
         except ObservationFailed:
             return None, ()
         except (NotLinear, TooManyDraws):
             raise
+        except OtherChance as error:
+            raise ProgramTypeError(str(error), source, span) from None
         except Exception as error:
             raise failed(error, function.function, source, span) from error
         finally:

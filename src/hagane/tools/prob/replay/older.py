@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze
+
+_NAMING = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")
 
 
 def older(function: FunctionType) -> dict[str, Any]:
@@ -16,20 +19,28 @@ def older(function: FunctionType) -> dict[str, Any]:
     left out.
     """
     found: dict[str, Any] = {}
+    for name, value in outside(function).items():
+        if not isinstance(value, ModuleType | type | FunctionType):
+            try:
+                found[name] = freeze([(name, value)])
+            except (Unfrozen, RecursionError):
+                continue
+    return found
+
+
+def outside(function: FunctionType) -> dict[str, Any]:
+    """Return the global and captured variables of a function and of those that it calls."""
+    found: dict[str, Any] = {}
     waiting, seen = [function], {function}
     while waiting:
         current = waiting.pop()
         for name, value in _outside(current):
+            found[name] = value
             if isinstance(value, FunctionType):
                 own = value.__code__.co_filename == function.__code__.co_filename
                 if own and value not in seen:
                     seen.add(value)
                     waiting.append(value)
-            elif not isinstance(value, ModuleType | type):
-                try:
-                    found[name] = freeze([(name, value)])
-                except (Unfrozen, RecursionError):
-                    continue
     return found
 
 
@@ -47,7 +58,7 @@ def _outside(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _names(code: CodeType) -> set[str]:
-    found = set(code.co_names)
+    found = {each.argval for each in dis.get_instructions(code) if each.opname in _NAMING}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             found |= _names(inner)
