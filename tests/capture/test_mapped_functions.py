@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 import hagane
 from hagane.errors import CaptureError
@@ -98,3 +98,30 @@ def test_one_graph_maps_batches_of_any_size(program: Any) -> None:
 def test_arguments_without_a_batch_are_refused_as_in_pytorch() -> None:
     with pytest.raises(CaptureError, match="vmap needs at least one tensor with a batch"):
         hagane.capture(lambda x: torch.vmap(lambda r: r + 1, in_dims=None)(x), x="float32[n, 3]")
+
+
+def written_leaf(x: Any) -> Any:
+    tree = x * 2
+    leaves, _ = tree_flatten(tree)
+    leaves[0].add_(1)
+    return tree
+
+
+def written_view(x: Any) -> Any:
+    tree = x * 2
+    tree_map(lambda leaf: leaf[0], tree).add_(1)
+    return tree
+
+
+def derived_leaf(x: Any) -> Any:
+    weight = torch.ones_like(x).requires_grad_()
+    (slope,) = torch.autograd.grad([x**2], [x], [weight], create_graph=True)
+    return torch.autograd.grad([slope], tree_flatten(weight)[0], [x * 3])[0]
+
+
+@pytest.mark.parametrize("program", [written_leaf, written_view, derived_leaf])
+def test_the_leaves_of_a_tree_are_the_tensors_themselves(program: Any) -> None:
+    x = torch.linspace(-1, 1, 4)
+    graph = hagane.capture(program, x="float32[n]")
+    (got,) = hagane.InferenceSession(graph).run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(got, program(x.requires_grad_()).detach().numpy(), rtol=1e-6)

@@ -288,7 +288,7 @@ def test_writes_between_the_turns_of_a_generator_are_refused(function: Any) -> N
 
 def rows_of_an_outer_tensor(x: Any) -> Any:
     whole = x * 2
-    for row in whole:
+    for _, row in enumerate(whole):
         row += 1
     return whole
 

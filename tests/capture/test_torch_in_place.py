@@ -117,3 +117,41 @@ def test_an_item_of_integers_holds_no_quotient() -> None:
 
     with pytest.raises(CaptureError, match="float32 cannot be stored in place .* int64"):
         hagane.capture(halves, torch.ones(3, dtype=torch.int64))
+
+
+def rows_of_a_result(x: Any) -> Any:
+    rows = x * 2
+    whole = rows.permute(1, 0)
+    for row in rows:
+        row -= row.sum() + whole[0, 0]
+    return rows, whole
+
+
+def rows_of_a_view(x: Any) -> Any:
+    rows, total = x.permute(1, 0) * 2, torch.zeros(x.shape[0])
+    for row in rows:
+        row.sub_(total)
+        total = total + row
+        rows[0] += 1
+    return rows, total
+
+
+@pytest.mark.parametrize("function", [rows_of_a_result, rows_of_a_view])
+def test_a_loop_writes_into_the_rows_that_it_takes(function: Callable[..., Any]) -> None:
+    session = hagane.InferenceSession(to_proto(hagane.capture(function, x="float32[n, m]")))
+    for shape in ((1, 3), (4, 2)):
+        x = torch.rand(shape)
+        for ours, theirs in zip(session.run(None, {"x": x.numpy()}), function(x), strict=True):
+            np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_a_loop_writes_by_way_of_an_iterator_are_refused() -> None:
+    def numbered(x: Any) -> Any:
+        total = torch.zeros(x.shape[1])
+        for _, row in enumerate(x * 2):
+            row -= total
+            total = total + row
+        return total
+
+    with pytest.raises(CaptureError, match=r"write rows by their numbers: for i in range\(len\(x"):
+        hagane.capture(numbered, x="float32[n, m]")

@@ -28,6 +28,7 @@ from hagane.frontends.libraries.memory.written import IN_PLACE, is_in_place
 from hagane.frontends.libraries.numpy.composing import COMPOSED
 from hagane.frontends.libraries.stacking import stacked
 from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
+from hagane.frontends.libraries.torch.composing import PROGRAMS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.libraries.typed_only import reason_of
@@ -207,6 +208,8 @@ class MeaningTables(SharingTables):
         copies = is_copy(name, arguments, keywords, made)
         if copies or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
             return self._noted(name, copied(core, made, given), given)
+        if name in PROGRAMS:
+            return made
         made = self._noted_view(core, name, given, made)
         return self._noted(name, made, given) if x is None else write(core, x, made)
 

@@ -40,6 +40,16 @@ class Calling(Iterators):
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call any value of the program."""
+        if isinstance(function, Method) and function.name in _GROWING:
+            self.core.check_growing(function.receiver, arguments)
+            made = self._called(function, arguments, keywords)
+            self.core.check_growing(function.receiver, arguments)  # some code runs only now
+            return made
+        return self._called(function, arguments, keywords)
+
+    def _called(
+        self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
         if isinstance(function, Method) and function.name in _READING:
             name = function.name
             found = self._parted(
@@ -128,8 +138,8 @@ class Calling(Iterators):
             return NONE
         handler = _HANDLERS.get(_key(found))
         if handler is not None:
-            made = handler(self, *arguments, **keywords)
-            return self.core.derived(found, arguments, made)
+            make = partial(handler, self, *arguments, **keywords)
+            return self.core.derived(found, arguments, make)
         if getattr(found, "__module__", "") == "math" and any(map(is_data, arguments)):
             return self._math(found.__name__, arguments)
         return NONE
@@ -326,6 +336,8 @@ def _between(
     return run([*before, one, *behind])
 
 
+# Methods that put the items of iterators into containers, one after the other.
+_GROWING = ("extend", "extendleft", "update", "__ior__")
 # Methods of dictionaries that change nothing.
 _READING = frozenset(("keys", "values", "items", "get", "copy", "__len__", "__contains__",
                       "__iter__", "__getitem__"))  # fmt: skip

@@ -97,6 +97,8 @@ class Holding:
                 return [flag, *map(self._filler, leaves(slot.item))]
             return [flag, *self.apart(slot.item, found, contents)]
         if isinstance(slot, TensorSlot):
+            if isinstance(value, Unknown):  # only the written iteration failed
+                raise CheckError("capture", "an iteration loses a value that it would hand on")
             assert isinstance(value, Tensor)
             if value.dtype in COMPLEX:
                 value = self.core.tables.complex_parts.joined(self.core, value)

@@ -37,10 +37,14 @@ class Iterators(Numbers):
 
         def each(k: Dim) -> Value:
             item = items.item(k)
-            return self.core.call(function, list(item) if several else [item], {})
+            with self.core.heap.reading() as reads:
+                found = self.core.call(function, list(item) if several else [item], {})
+            self.core.heap.late.read_later(made.key, reads)
+            return found
 
         kind = Endless if isinstance(items, Endless) else Many
-        return self.core.new_stream(kind(UNKNOWN_ITEMS, items.length, each))
+        made: Stream = self.core.new_stream(kind(UNKNOWN_ITEMS, items.length, each))
+        return made
 
     def _reversed(self, value: Value) -> Value:
         items = self._items(value)

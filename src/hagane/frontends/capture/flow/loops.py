@@ -99,12 +99,13 @@ class Graph(Calling):
             replaced = self.lists.links.replaced
             times = replaced[over.key] if isinstance(over, ListRef) else 0
             length = None if isinstance(items, Endless) else items.length
-            self._loop(
-                node,
-                length,
-                lambda k: core.item_turn(node, self._now(over, items).item(k)),
-                (),
-            )
+            with self._named(node, over) as now:
+                self._loop(
+                    node,
+                    length,
+                    lambda k: core.item_turn(node, self._now(now(), items).item(k)),
+                    (),
+                )
             core.leave_open(node, over)
             if (
                 isinstance(over, ListRef)
@@ -115,8 +116,28 @@ class Graph(Calling):
         if isinstance(over, ListRef) and not core.dead:
             self._refuse_changed(before, core.heap[over])
 
+    @contextmanager
+    def _named(self, node: ast.For, over: Value) -> Iterator[Callable[[], Value]]:
+        """Give a tensor whose rows a loop takes a name by which iterations hand on writes into it.
+
+        Yields a function that returns it as it is now.
+        """
+        frame, name = self.core.frame, f"<rows of line {node.lineno}>"
+        assert frame is not None
+        if not isinstance(over, Tensor):
+            yield lambda: over
+            return
+        self.core.heap[frame.key][name] = over
+        try:
+            yield lambda: self.core.heap[frame.key].get(name, over)
+        finally:
+            self.core.heap[frame.key].pop(name, None)
+
     def _now(self, over: Value, items: Many) -> Many:
         """Return the items of a list as they are now, which an iteration may have changed."""
+        if isinstance(over, Tensor):
+            found = self.core.sequence(over)
+            return found if isinstance(found, Many) else items
         if isinstance(over, ListRef) and isinstance(items, Rows) and items.family:
             content = self.core.heap[over]
             return content if isinstance(content, Rows) else items

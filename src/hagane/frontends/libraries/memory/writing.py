@@ -240,7 +240,8 @@ def check_handed_on(core: Core, x: Tensor) -> None:
         raise CheckError(
             "capture",
             "an operation in place in a loop changes a tensor that iterations have no name for "
-            "to hand it on; give it one before the loop",
+            "to hand it on; give it one before the loop, and write rows by their numbers: for i in "
+            "range(len(x)): x[i] += y",
         )
 
 

@@ -42,6 +42,8 @@ def _adaptive_log_softmax(t: Core, self: Value, input_: Value, target_: Value) -
     return t.call(t.lift(named), list(made), {})
 
 
+# Their own lines say which memory their results share with their arguments.
+PROGRAMS = frozenset(f"torch.{name}" for name in _PROGRAMS)
 # All of them are composed of functions that have their values.
 COMPOSED = frozenset(
     f"torch.{name}" for name in (*_PROGRAMS, _ADAPTIVE, "nn.TripletMarginWithDistanceLoss.forward")

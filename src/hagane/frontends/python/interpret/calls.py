@@ -56,7 +56,7 @@ class Calls(LibraryCalls):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and _is_super(function):
             return self._super(node)
         match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr="extend"), args=[grown]):
+            case ast.Call(func=ast.Attribute(value=owner, attr="extend" | "update"), args=[grown]):
                 if self.extend_in_turn(owner, grown):
                     return None
         arguments: list[Value] = []
@@ -295,7 +295,8 @@ class Calls(LibraryCalls):
             self.heap[frame.key]["<yielded>"] = self.new_list()
         self.check_arguments(frame, function)
         entry = self.knowledge.path
-        with self.emit.lazily() if generator else nullcontext():
+        lazily = self.emit.lazily() if generator else nullcontext()
+        with lazily, self.heap.reading() if generator else nullcontext([]) as reads:
             self.execute(node.body)
         exits = list(frame.exits)
         if not self.dead:
@@ -306,6 +307,7 @@ class Calls(LibraryCalls):
         if generator:
             made = self.new_stream(self.heap[self.heap[frame.key]["<yielded>"]])
             self.results[made.key] = result
+            self.heap.late.read_later(made.key, reads)
             return made
         return self.check_result(frame, function, result)
 

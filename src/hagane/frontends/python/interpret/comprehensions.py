@@ -16,7 +16,9 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     Pairs,
+    Ref,
     SetRef,
+    Stream,
     Tensor,
     Value,
     is_key,
@@ -25,6 +27,7 @@ from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 
 _DOTTED = (ast.Name, ast.Attribute)
+_PLAIN = ("dict", "OrderedDict")  # a counter counts what updates it
 _MAX_OPEN = 16  # items of which only the run knows whether they are kept
 
 
@@ -38,24 +41,35 @@ class Comprehensions(Core):
         at_once, self.taken_whole = self.taken_whole is node, None
         with nullcontext() if at_once else self.emit.lazily():
             source = self.evaluate(node.generators[0].iter)
-            items = self._comprehension(node.generators, lambda: self._given(node.elt), source)
+            with self.heap.reading() as reads:
+                items = self._comprehension(node.generators, lambda: self._given(node.elt), source)
         made = self.new_stream(items)
         if self.emit.literal:
-            self.heap.derive(made.key, self._read_by(node))
+            sources = [source] if isinstance(source, Ref | Stream) else []
+            self.heap.late.read_later(made.key, reads, {one.key for one in sources})
+            self.heap.derive(made.key, sources)
             self.lend([source], made)
         return made
 
     def extend_in_turn(self, receiver: ast.expr, value: ast.expr) -> bool:
-        """Extend a list by a generator expression that reads the list itself, item by item.
+        """Extend a container by a generator expression that reads it itself, item by item.
 
         Such as ``y.extend(f(y[-1]) for f in functions)``, each of whose items reads the one
-        before. Returns False, and does nothing, for others.
+        before, and ``update`` of sets and dictionaries. Returns False, and does nothing, for
+        others.
         """
         if not isinstance(value, ast.GeneratorExp) or not isinstance(receiver, _DOTTED):
             return False
         if not _reads_in_turn(value, receiver):
             return False
-        if not isinstance(self.evaluate(receiver), ListRef):
+        container = self.evaluate(receiver)
+        if not isinstance(container, ListRef | SetRef | DictRef):
+            return False
+        if isinstance(container, DictRef) and container.kind not in _PLAIN:
+            return False
+        names = {ListRef: "append", SetRef: "add"}
+        adding = _adding(receiver, value, names.get(type(container), ""))
+        if adding is None:
             return False
         outer = self.frame
         assert outer is not None
@@ -65,18 +79,10 @@ class Comprehensions(Core):
         )  # fmt: skip
         self.frame = frame
         try:
-            self.execute([_appending(receiver, value)])
+            self.execute([adding])
         finally:
             self.frame = outer
         return True
-
-    def _read_by(self, node: ast.GeneratorExp) -> list[int]:
-        """Return the containers that a generator expression reads by a name, as it is made."""
-        frame = self.frame
-        assert frame is not None
-        names = self.heap[frame.key]
-        loaded = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in names]
-        return [names[n].key for n in loaded if isinstance(names[n], ListRef | DictRef | SetRef)]
 
     def _given(self, node: ast.expr) -> Value:
         value = self.evaluate(node)
@@ -237,10 +243,20 @@ def _reads_in_turn(node: ast.GeneratorExp, receiver: ast.expr) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _appending(receiver: ast.expr, node: ast.GeneratorExp) -> ast.stmt:
-    """Return the loop that appends each item of a generator expression to a list."""
-    call = ast.Call(ast.Attribute(receiver, "append", ast.Load()), [node.elt], [])
-    made: ast.stmt = ast.Expr(call)
+def _adding(receiver: ast.expr, node: ast.GeneratorExp, name: str) -> ast.stmt | None:
+    """Return the loop that adds each item of a generator expression to a container.
+
+    ``name`` is that of the method, empty for dictionaries; None where an item of these is not
+    written as a key and a value.
+    """
+    made: ast.stmt
+    if not name:
+        if not isinstance(node.elt, ast.Tuple) or len(node.elt.elts) != 2:
+            return None
+        key, value = node.elt.elts
+        made = ast.Assign([ast.Subscript(receiver, key, ast.Store())], value)
+    else:
+        made = ast.Expr(ast.Call(ast.Attribute(receiver, name, ast.Load()), [node.elt], []))
     for generator in reversed(node.generators):
         for test in reversed(generator.ifs):
             made = ast.If(test, [made], [])

@@ -176,6 +176,8 @@ class Expressions(Core):
             if not where.is_class or where is self.frame:
                 found = self.heap[where.key].get(name, MISSING)
                 if found is not MISSING:
+                    if self.heap.late.noted:
+                        self.heap.late.note(where.key, name)
                     return found
             where = where.parent
         return self.global_name(self.frame.module, name)

@@ -157,6 +157,8 @@ class Objects(ObjectsOfExceptions):
     def own_attribute(self, value: Instance, name: str) -> Value:
         """Return an attribute that the object itself holds."""
         content = self.heap[value]
+        if self.heap.late.noted:
+            self.heap.late.note(value.key, name)
         found = content.get(name, MISSING)
         if isinstance(found, Computed):
             return found.compute()

@@ -50,7 +50,7 @@ class Parts:
         raise NotImplementedError
 
     def extend_in_turn(self, receiver: ast.expr, value: ast.expr) -> bool:
-        """Extend a list by a generator expression that reads the list itself, item by item."""
+        """Extend a container by a generator expression that reads it itself, item by item."""
         raise NotImplementedError
 
     def execute(self, body: Sequence[ast.stmt]) -> None:

@@ -13,7 +13,7 @@ import sys
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
@@ -97,13 +97,21 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         if handler is not None and _is_known(found):
             if keywords and not _takes(handler, keywords):
                 return self.lost(f"'{found.__name__}' with the keywords {', '.join(keywords)}")
-            return self.derived(found, arguments, handler(*arguments, **keywords))
+            return self.derived(found, arguments, lambda: handler(*arguments, **keywords))
         return self.call_real(found, arguments, keywords)
 
-    def derived(self, function: Any, arguments: Sequence[Value], made: Value) -> Value:
-        """Return what a built-in function made; an iterator reads its arguments later."""
-        if isinstance(made, Stream) and self.emit.literal:
-            sources = [v.key for v in arguments if isinstance(v, Ref) and v.key != made.key]
+    def derived(
+        self, function: Any, arguments: Sequence[Value], make: Callable[[], Value]
+    ) -> Value:
+        """Return what a built-in function makes; an iterator reads its arguments later."""
+        if not self.emit.literal:
+            return make()
+        with self.heap.reading() as reads:
+            made = make()
+        if isinstance(made, Stream):
+            given = [v for v in arguments if isinstance(v, Ref | Stream)]
+            sources = [v for v in given if v.key != made.key]
+            self.heap.late.read_later(made.key, reads, {v.key for v in sources})
             self.heap.derive(made.key, sources, _ORDERS.get(function.__name__, 0))
             self.lend(arguments, made)
         return made

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from operator import is_
 from typing import Any, NoReturn, Protocol
 
+from hagane.frontends.python.values.late import LateReads, Read
 from hagane.frontends.python.values.memory import STALE, WRITTEN
-from hagane.frontends.python.values.values import MISSING, Choice, Many, Pairs, Ref, Value
+from hagane.frontends.python.values.values import MISSING, Choice, Many, Pairs, Ref, Stream, Value
 from hagane.symbolic.term import Term
 
 MEMBERS = "members"  # the kind of a dictionary that shows the attributes of an object
@@ -47,6 +49,7 @@ class Heap:
         self._derived: dict[int, list[tuple[int, tuple[Any, ...], int]]] = {}
         self.dictionaries: set[int] = set()  # of the program; their keys are data
         self._views: dict[int, Callable[[], Any]] = {}
+        self.late = LateReads(lambda: self.contents, self.dictionaries)
 
     def new(self, content: Any) -> int:
         """Return the key of a new object."""
@@ -65,6 +68,8 @@ class Heap:
             self.contents[key] = self._views[key]()
         if self.links is not None and key in self.links.keys:
             self.links.read(key)
+        if self.late.noted:
+            self.late.note(key)
         content = self.contents[key]
         if type(content) is Choice and key in self.dictionaries:
             self.refuse(
@@ -84,7 +89,7 @@ class Heap:
         if self.links is not None:
             self.links.replace(key)
 
-    def derive(self, key: int, sources: Iterable[int], order: int = 0) -> None:
+    def derive(self, key: int, sources: Iterable[Ref | Stream], order: int = 0) -> None:
         """Note the objects of which an iterator was made, and that Python reads later.
 
         Args:
@@ -95,9 +100,14 @@ class Heap:
         """
         noted = self._derived.setdefault(key, [])
         for source in sources:
-            for behind, before, way in self._derived.get(source, ()):
+            for behind, before, way in self._derived.get(source.key, ()):
                 noted.append((behind, before, way * order if way and order else 0))
-            noted.append((source, _shown(self.contents.get(source)), order))
+            if isinstance(source, Ref):
+                noted.append((source.key, _shown(self.contents.get(source.key)), order))
+
+    def reading(self) -> AbstractContextManager[list[Read]]:
+        """Collect what the code of the block reads of the objects that there are by now."""
+        return self.late.reading(self.mark())
 
     def view(self, key: int, make: Callable[[], Any]) -> None:
         """Let an object have the content that a function gives, whenever it is read."""
@@ -120,6 +130,12 @@ class Heap:
                     "an iterator is read after the container that it was made of has changed; "
                     "make it anew, or of a copy",
                 )
+        if self.late.changed(key):
+            self.refuse(
+                "capture",
+                "an iterator is read after something that its code reads has changed; make a list "
+                "of its items first, or read it in a loop with that code in its body",
+            )
 
     def put(self, key: int, content: Any) -> None:
         """Set the content of an object that changes no more than it did for the program."""

@@ -62,6 +62,16 @@ class Streams(Parts):
         elif isinstance(content, tuple) and content and whole is not None:
             self.heap.check_unread(stream.key, whole - len(content))
 
+    def check_growing(self, container: Value, arguments: Sequence[Value]) -> None:
+        """Refuse iterators whose code reads the container that grows by their items."""
+        streams = [value.key for value in arguments if isinstance(value, Stream)]
+        if any(self.heap.late.reads(key, container.key) for key in streams):
+            raise CheckError(
+                "capture",
+                "a container grows by the items of an iterator whose code reads it, one by one; "
+                "add them in a loop, as in for f in fs: y.append(f(y[-1]))",
+            )
+
     def lend(self, sources: Iterable[Value], reader: Stream) -> None:
         """Note the iterators that another one reads, as far as Python asks that one."""
         if self.emit.literal:
