@@ -81,7 +81,7 @@ class _Parts:
 
     def __init__(self, core: Interpreter, names: dict[int, str], kind: str):
         assert isinstance(core.observer, Stateful)
-        self._kind = kind
+        self._class = kind
         self._core, self._names = core, names
         self._arguments, self._open = core.observer.arguments, core.observer.open_numbers
         self._made: dict[int, Value] = {}
@@ -131,7 +131,9 @@ class _Parts:
     def _input(self, example: Example, path: str) -> Value:
         """Return an input, the same one for two parts of one path: attribute and item."""
         if path not in self._inputs:
-            made = self._core.make_value(parse_type(example.text), path, example.kind or self._kind)
+            made = self._core.make_value(
+                parse_type(example.text), path, example.kind or self._class
+            )
             if isinstance(made, Tensor):
                 self._arguments.add_tensor(path, made)
                 _mark(example, made)
