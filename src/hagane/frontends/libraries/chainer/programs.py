@@ -87,7 +87,7 @@ def crf1d(cost: Any, xs: Any, ys: Any, reduce: Any) -> Any:
 
 def argmax_crf1d(cost: Any, xs: Any) -> Any:
     """Return the best scores of chains, and their labels at each time."""
-    import chainer.functions as F  # type: ignore[import-not-found]  # noqa: N812
+    import chainer.functions as F  # noqa: N812
 
     alpha = xs[0]
     alphas = []
@@ -114,7 +114,7 @@ def argmax_crf1d(cost: Any, xs: Any) -> Any:
 
 def _ways(alpha: Any, cost: Any) -> Any:
     """Return the scores of all pairs of labels, (samples, labels before, labels)."""
-    import chainer.functions as F  # type: ignore[import-not-found]  # noqa: N812
+    import chainer.functions as F  # noqa: N812
 
     rows, count = alpha.shape
     shape = (rows, count, count)
