@@ -13,7 +13,12 @@ from hagane.training.extension import Extension
 
 
 class FailOnNonNumber(Extension):
-    """Ends a run whose parameters are no longer finite."""
+    """Ends a run whose parameters are no longer finite.
+
+    As Chainer's, it looks at parameters alone: a loss that is NaN or infinite while these stay
+    finite (it reaches none of them, or the update was left out) does not end the run;
+    ``LogReport`` warns of that, and ``hagane.config.debug = True`` ends it at the function.
+    """
 
     def __call__(self, trainer: Any) -> None:
         """Look at all parameters.

@@ -8,7 +8,8 @@ tap lies outside the image are left out, so that no image needs a border.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -19,14 +20,17 @@ from hagane.native.kernels.written import emit_written
 from hagane.native.layouts.blocks import emit_block
 from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering
+from hagane.native.rules.products.left_side import turn_function
 from hagane.symbolic import Dim, ceildiv, maximum, minimum, product
 
 # Positions of a chunk: a gradient's blocks and a channel's for so many stay in the first cache.
-_PIXELS = 96
+_PIXELS = 64
 # Work is split at least so often, by positions where there are not as many parts of the weight.
 _TASKS = 16
 # Products of vectors for a position, in one task, that outweigh the reading of the gradient.
-_PRODUCTS = 96
+_PRODUCTS = 192
+# Bytes of the sums of a task, where its channels meet several columns of maps.
+_SUMS = 131072
 # As many channels of a plain image are read where they lie.
 _PLAIN_CHANNELS = 4
 
@@ -184,7 +188,23 @@ def lower_weight_gradient(low: Lowering, node: ir.Node) -> None:
     if own:
         _Depthwise(low, node, sizes, blocked_image(low, x, sizes.size), g).emit()
     else:
-        _Tiles(low, node, sizes, data_image(low, x, sizes), g).emit()
+        _Tiles(low, node, *_as_rows(sizes, data_image(low, x, sizes), g)).emit()
+
+
+def _as_rows(sizes: Sizes, x: Image, g: Image) -> tuple[Sizes, Image, Image]:
+    """Return a convolution that reads each pixel where it writes as one over rows: each is an image.
+
+    So the positions of small images share a chunk, and no row ends after a few of them.
+    """
+    rows_follow = all(
+        image.row == image.pixel * size[2] for image, size in ((x, sizes.size), (g, sizes.count))
+    )
+    moves = sizes.taps > 1 or set(sizes.strides) != {1} or set(sizes.before) != {0}
+    if moves or sizes.size != sizes.count or not rows_follow:
+        return sizes, x, g
+    whole = (1, sizes.images, product(sizes.size))
+    sizes = replace(sizes, images=1, size=whole, count=whole)
+    return sizes, replace(x, row=x.image), replace(g, row=g.image)
 
 
 @dataclass
@@ -205,6 +225,8 @@ class _Form:
         """Write the chunks of one split: ``image``, ``deep``, ``y0``, ``y1``, ``c0`` and ``c1``."""
         s = self.sizes
         wide: Dim = minimum(s.count[2], _PIXELS)
+        if isinstance(s.count[2], int):  # equal chunks
+            wide = -(-s.count[2] // -(-s.count[2] // _PIXELS))
         high: Dim = minimum(s.count[1], maximum(1, ceildiv(_PIXELS, maximum(1, s.count[2]))))
         body.add(
             f"const int64_t wide = {body.size(wide)}, high = {body.size(high)};",
@@ -274,18 +296,21 @@ class _Form:
         self.low.forms[self.node.outputs[0]] = found
 
 
-def _tile_function(name: str, channels: int, blocks: int, channel: str, pixel: str) -> str:
+def _tile_function(
+    name: str, channels: int, blocks: int, taps: int, channel: str, pixel: str
+) -> str:
     """Return a C function that adds positions of one tap to a tile of sums.
 
     ``x`` is the first channel at the first position, ``g`` the first block of maps there. There are
-    ``rows`` times ``count`` positions. Sums are ``[channels][blocks * VL]``.
+    ``rows`` times ``count`` positions. Sums are ``[channels][taps][blocks * VL]``, of which one tap's
+    are added to.
     """
     pairs = [(j, b) for j in range(channels) for b in range(blocks)]
     lines = [
         f"INLINE void {name}(const float *x, int64_t channel, int64_t step, int64_t x_row, "
         "const float *g, int64_t plane, int64_t g_row, int64_t rows, int64_t count, float *sums) {",
         "(void)channel; (void)plane; (void)step;",
-        *(f"vf a{j}_{b} = v_load(sums + {(j * blocks + b)} * VL);" for j, b in pairs),
+        *(f"vf a{j}_{b} = v_load(sums + {(j * taps * blocks + b)} * VL);" for j, b in pairs),
         "for (int64_t r = 0; r < rows; r++) {",
         "const float *p = x + r * x_row, *w = g + r * g_row;",
         f"for (int64_t i = 0; i < count; i++, p += {pixel}, w += VL) {{",
@@ -296,7 +321,7 @@ def _tile_function(name: str, channels: int, blocks: int, channel: str, pixel: s
         lines.append(f"{{ vf v = v_set1(p[{j} * {channel}]); {terms} }}")
     lines += [
         "} }",
-        *(f"v_store(sums + {(j * blocks + b)} * VL, a{j}_{b});" for j, b in pairs),
+        *(f"v_store(sums + {(j * taps * blocks + b)} * VL, a{j}_{b});" for j, b in pairs),
         "}\n",
     ]
     return "\n".join(lines)
@@ -324,35 +349,45 @@ class _Tiles(_Form):
         if blocked:  # in whole blocks, or one
             each = min(-(-each // lanes) * lanes, -(-channels // lanes) * lanes)
         pieces = -(-channels // each)
-        tasks = s.groups * columns * pieces
+        # Columns of a task: they read the same channels.
+        room = each * s.taps * widths[-1] * lanes * 4
+        shares = -(-columns // max(1, min(columns, _SUMS // room)))
+        tasks = s.groups * shares * pieces
         splits = self.splits(tasks)
         found, parts = self.target(splits)
         body = Body()
         result = body.pointer(parts, written=True)
         step, channel = (f"{s.strides[2]} * VL", "1") if blocked else ("step", "channel")
         for width in widths:
-            body.helper(_tile_function(f"KERNEL_{width}", tile, width, channel, step))
+            body.helper(_tile_function(f"KERNEL_{width}", tile, width, s.taps, channel, step))
         n = body.size
         x, g = self.x, self.g
-        whole = s.groups * channels * maps * s.taps
+        line = channels * s.taps
+        whole = s.groups * maps * line
+        body.shared(partial(turn_function, lanes=lanes), "KERNEL_turn")
         body.add(
-            f"const int64_t column = q % {columns}, piece = q / {columns} % {pieces};",
-            f"const int64_t group = q / {columns * pieces} % {s.groups}, part = q / {tasks};",
-            f"const int64_t b0 = {blocks} * column / {columns}, "
-            f"width = {blocks} * (column + 1) / {columns} - b0;",
+            f"const int64_t share = q % {shares}, piece = q / {shares} % {pieces};",
+            f"const int64_t group = q / {shares * pieces} % {s.groups}, part = q / {tasks};",
+            f"const int64_t first = {columns} * share / {shares}, last = {columns} * (share + 1) / {shares};",
             f"const int64_t k0 = piece * {each}, k1 = hg_min(k0 + {each}, {channels});",
             f"const float *x0 = {body.pointer(x.tensor)}, *g0 = {body.pointer(g.tensor)};",
-            f"g0 += (group * {blocks} + b0) * {n(g.block)};",
-            "float *sums = (float *)thread->scratch;",
-            f"memset(sums, 0, (size_t){each * s.taps} * width * VL * 4);",
+            f"g0 += group * {blocks} * {n(g.block)};",
+            f"memset(thread->scratch, 0, (last - first) * {room});",
         )
         place = "k0"
         if blocked:
             body.add(f"x0 += (group * {channels} + k0) / VL * {n(x.block)};")
             place = f"k / VL * {n(x.block)} + k % VL"
         self.open(body, splits)
+        column = (
+            f"const int64_t b0 = {blocks} * column / {columns}, "
+            f"width = {blocks} * (column + 1) / {columns} - b0;",
+            f"float *sums = (float *)thread->scratch + (column - first) * {room // 4};",
+        )
         (kd, kh, kw), (sd, sh, sw) = s.kernel, s.strides
         body.add(
+            "for (int64_t column = first; column < last; column++) {",
+            *column,
             f"for (int64_t k = 0; k < k1 - k0; k += {tile})",
             f"for (int64_t t0 = 0; t0 < {kd}; t0++) {{",
             f"const int64_t slice = deep * {sd} + t0 * {s.dilations[0]} - {s.before[0]};",
@@ -367,9 +402,9 @@ class _Tiles(_Form):
             f"const float *p = x0 + image * {n(x.image)} + {place if blocked else '0'}"
             f" + (slice * {n(s.size[1])} + top * {sh} + shift1) * {n(x.row)}"
             f" + (from * {sw} + shift2) * {n(x.pixel)};",
-            f"const float *w = g0 + image * {n(g.image)} + (deep * {n(s.count[1])} + top) * {n(g.row)}"
-            " + from * VL;",
-            f"float *at = sums + (k * {s.taps} + ((t0 * {kh} + t1) * {kw} + t2) * {tile}) * width * VL;",
+            f"const float *w = g0 + image * {n(g.image)} + b0 * {n(g.block)}"
+            f" + (deep * {n(s.count[1])} + top) * {n(g.row)} + from * VL;",
+            f"float *at = sums + (k * {s.taps} + (t0 * {kh} + t1) * {kw} + t2) * width * VL;",
         )
         for width in widths:
             name = f"KERNEL_{width}"
@@ -379,18 +414,21 @@ class _Tiles(_Form):
             )
             body.add(f"if (width == {width}) {call}")
         body.add(
-            "} } } }",
-            f"float *out = {result} + part * {whole};",
-            f"const int64_t m0 = b0 * VL, m1 = hg_min((b0 + width) * VL, {maps});",
-            "for (int64_t k = k0; k < k1; k++)",
-            f"for (int64_t tap = 0; tap < {s.taps}; tap++) {{",
-            f"const int64_t j = (k - k0) % {tile};",
-            f"const float *line = sums + ((k - k0 - j) * {s.taps} + tap * {tile} + j) * width * VL;",
-            f"float *o = out + ((group * {maps} + m0) * {channels} + k) * {s.taps} + tap;",
-            f"for (int64_t m = 0; m < m1 - m0; m++) o[m * {channels * s.taps}] = line[m];",
-            "}",
+            "} } } } }",
+            "for (int64_t column = first; column < last; column++) {",
+            *column,
+            f"float *out = {result} + part * {whole} + (group * {maps} + b0 * VL) * {line} + k0 * {s.taps};",
+            f"const int64_t lines = (k1 - k0) * {s.taps};",
+            f"for (int64_t m = 0; m < hg_min(width * VL, {maps} - b0 * VL); m += VL)",
+            "for (int64_t i = 0; i < lines; i += VL) {",
+            f"const float *from = sums + i * width * VL + m; float *to = out + m * {line} + i;",
+            f"const int64_t rows = hg_min(VL, lines - i), count = hg_min(VL, {maps} - b0 * VL - m);",
+            f"if (rows == VL) KERNEL_turn(from, width * VL, VL, count, to, {line});",
+            f"else for (int64_t j = 0; j < count; j++) for (int64_t r = 0; r < rows; r++) "
+            f"to[j * {line} + r] = from[r * width * VL + j];",
+            "} }",
         )
-        scratch = each * s.taps * widths[-1] * lanes * 4
+        scratch = room * -(-columns // shares)
         self.emit_kernel(body, tasks, splits, scratch, "weight_gradient")
         self.add_up(found, parts, splits)
 
