@@ -104,7 +104,7 @@ def _attention(*inputs: Any, attributes: Mapping[str, Any], n_outputs: int) -> A
         y = (batch, heads, length, v_head)
     shapes = (y, (batch, n_kv, 0, head), (batch, n_kv, 0, v_head), (batch, heads, length, 0))
     types = (q.dtype, k.dtype, v.dtype, q.dtype)
-    return tuple(map(np.zeros, shapes, types))[:n_outputs]
+    return tuple(np.zeros(*each) for each in zip(shapes, types, strict=True))[:n_outputs]
 
 
 def composed_attention(

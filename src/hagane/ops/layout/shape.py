@@ -71,8 +71,8 @@ def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
             fault = " with more than one axis open (-1)"
         elif -1 in target:
             fault = f": {x.size} is not a multiple of {rest}"
-        given = f"{x.dtype}{_text(x.shape)} ({x.size} elements)"
-        raise ValueError(f"cannot reshape {given} to {_text(target)}{fault}") from None
+        found = f"{x.dtype}{_text(x.shape)} ({x.size} elements)"
+        raise ValueError(f"cannot reshape {found} to {_text(target)}{fault}") from None
 
 
 def _infer_reshape(ctx: InferContext) -> Sequence[Any]:
