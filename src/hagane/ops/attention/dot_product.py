@@ -102,7 +102,12 @@ def _attention(*inputs: Any, attributes: Mapping[str, Any], n_outputs: int) -> A
     else:
         (heads, length, head), n_kv, v_head = q.shape[1:], k.shape[1], v.shape[3]
         y = (batch, heads, length, v_head)
-    shapes = (y, (batch, n_kv, 0, head), (batch, n_kv, 0, v_head), (batch, heads, length, 0))
+    shapes: tuple[Any, ...] = (
+        y,
+        (batch, n_kv, 0, head),
+        (batch, n_kv, 0, v_head),
+        (batch, heads, length, 0),
+    )
     types = (q.dtype, k.dtype, v.dtype, q.dtype)
     return tuple(np.zeros(*each) for each in zip(shapes, types, strict=True))[:n_outputs]
 
