@@ -341,5 +341,5 @@ def test_a_stack_of_different_sizes_fails_in_the_run() -> None:
         hagane.capture(stacked_rows, "float32[b, n, 3]", "bool[b, n]")
     )
     keep = np.array([[True, False, True], [True, True, False], [False, False, True]])
-    with pytest.raises(InvalidContent, match=r"Reshape .* cannot reshape array of size 15"):
+    with pytest.raises(InvalidContent, match=r"Reshape .* cannot reshape .*\(15 elements\) to "):
         session.run(None, {"x": np.zeros((3, 3, 3), np.float32), "keep": keep})

@@ -155,11 +155,15 @@ def test_products_of_weights_around_any_point_equal_the_reference(
         helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["sums"]),
         helper.make_node("Cast", ["sums"], ["wide"], to=TensorProto.FLOAT),
         helper.make_node("Mul", ["wide", "scale"], ["y"]),
+        helper.make_node("QLinearMatMul", ["a", "sa", "zq", "b", "sb", "zb", "sy", "zy"], ["q"]),
     ]
+    constants |= {"zq": point, "sa": np.float32(0.02), "sb": np.abs(draw((50,), 6)) * 0.1}
+    constants |= {"sy": np.float32(0.9), "zy": draw_bytes((), dtype, 5)}
     shapes = {"a": ["batch", "rows", 37]} if late else None
-    (got, sums), (want, right) = both(
-        model(nodes, feed, ["y", "sums"], constants, shapes), feed, level
+    (got, sums, q), (want, right, wanted) = both(
+        model(nodes, feed, ["y", "sums", "q"], constants, shapes), feed, level
     )
+    within_a_unit(q, wanted)
     np.testing.assert_array_equal(sums, right)
     np.testing.assert_array_equal(got, want)
 
@@ -167,9 +171,13 @@ def test_products_of_weights_around_any_point_equal_the_reference(
 @pytest.mark.skipif("avx512_vnni" not in cpu_features(), reason="no products of quads of bytes")
 def test_weights_around_any_point_are_multiplied_by_quads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of another kind, which do without packed rows, take more than three times as long."""
-    nodes = [helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])]
+    nodes = [
+        helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"]),
+        helper.make_node("QLinearMatMul", ["a", "s", "za", "b", "s", "zb", "s", "za"], ["q"]),
+    ]
     constants = {"b": draw_bytes((64, 64), TYPES[0], 2), "zb": np.uint8(119), "za": np.uint8(7)}
-    proto = model(nodes, {"a": draw_bytes((40, 64), TYPES[0])}, ["y"], constants)
+    constants["s"] = np.float32(0.02)
+    proto = model(nodes, {"a": draw_bytes((40, 64), TYPES[0])}, ["y", "q"], constants)
     found = compiled(monkeypatch, lambda: session(proto, instructions="avx512"))
     assert not [kernel.label for kernel in found if "int8_tile" in kernel.code]
     assert [kernel.label for kernel in found if "vpdpbusd" in kernel.code]

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from tests.native.models import every_level, model, refused, session
+from tests.native.models import compiled, every_level, model, refused, session
 from tests.native.written import natively, opened
 
 TYPES = [np.dtype(name) for name in ("int8", "uint8")]
@@ -148,3 +148,40 @@ def test_zero_points_may_differ_by_row_and_column(level: str) -> None:
     }
     node = helper.make_node("MatMulInteger", list(feed), ["y"], "node")
     agree([node], feed, level, ("az", "bz", "a:0", "b:1"))
+
+
+@every_level
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+@pytest.mark.parametrize("scale", [0.37, 2.0**-14, 3e-30])
+def test_quantisation_to_16_bits_rounds_and_keeps_within_limits_as_the_reference_does(
+    dtype: str, scale: float, level: str
+) -> None:
+    """Floats, of which one is no number and some are far beyond, and back."""
+    limits, random = np.iinfo(dtype), np.random.default_rng(5)
+    near = random.integers(limits.min, limits.max, (3, 4, 5, 3)) + random.choice([0, 0.5, 0.3])
+    x = (near * scale).astype(np.float32)
+    x.reshape(-1)[:6] = np.nan, np.inf, -np.inf, 2.0**24 * scale, -(2.0**24) * scale, 1e30
+    for zero in (limits.min, 7, limits.max):
+        feed = {"x": x, "s": np.float32(scale), "z": np.array(zero, dtype)}
+        agree([helper.make_node("QuantizeLinear", list(feed), ["y"])], feed, level)
+        feed["x"] = numbers(random, np.dtype(dtype), 3, 4, 5, 3)
+        agree([helper.make_node("DequantizeLinear", list(feed), ["y"])], feed, level)
+
+
+def test_one_scale_for_all_is_applied_along_the_whole_tensor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By rows of a small image, shorter than a vector, it took five times as long."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    proto = model(
+        nodes, {"x": np.ones((2, 3, 8, 8), np.float32)}, ["y", "q"],
+        {"s": np.float32(0.1), "z": np.uint16(9)}, {"x": ["n", 3, "h", "w"]},
+    )  # fmt: skip
+    found = compiled(monkeypatch, lambda: session(proto))
+    codes = [kernel.code for kernel in found if "QuantizeLinear" in kernel.label]
+    codes += [kernel.code for kernel in found if "DequantizeLinear" in kernel.label]
+    assert codes
+    assert not [code for code in codes if "row" in code or "double" in code]

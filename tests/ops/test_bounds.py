@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -14,9 +17,17 @@ import pytest
 from onnx import helper, numpy_helper
 
 import hagane
-from hagane.errors import HaganeError, InvalidGraph, InvalidModel, OutOfMemory, TypeInferenceError
+from hagane.errors import (
+    HaganeError,
+    InvalidContent,
+    InvalidGraph,
+    InvalidModel,
+    OutOfMemory,
+    TypeInferenceError,
+)
 from hagane.ops.folding import fold_nodes
 from hagane.ops.inference import infer_types
+from hagane.ops.registry import find
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -305,6 +316,83 @@ def test_sixty_squarings_of_a_shape_are_loaded_and_run_as_onnxruntime_does(op: s
     )
     (found,) = hagane.InferenceSession(data).run(None, feed)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_extremes_that_grow_with_each_operator_are_not_followed() -> None:
+    """As of a net that cuts both ends of its signals: 3 ** 16 names, a text of gigabytes."""
+    nodes = []
+    for i in range(16):
+        nodes += [
+            helper.make_node("Slice", [f"s{i}", "zero", "most", "axis"], [f"l{i}"]),
+            helper.make_node("Slice", [f"s{i}", "least", "end", "axis"], [f"r{i}"]),
+            helper.make_node("Add", [f"l{i}", f"r{i}"], [f"s{i + 1}"]),
+        ]
+    numbers = {"zero": 0, "most": 100, "least": -99, "end": 10**6, "axis": 1}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("s0", 1, [2, "n"])],
+        [onnx.ValueInfoProto(name="s16")],
+        [numpy_helper.from_array(np.array([v]), name) for name, v in numbers.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    session = hagane.InferenceSession(made.SerializeToString())
+    x = np.arange(120, dtype=np.float32).reshape(2, 60)
+    np.testing.assert_array_equal(session.run(None, {"s0": x})[0], x * 2.0**16)
+
+
+@pytest.mark.parametrize("text", ["", "80 bytes for a model's values or weights"])
+def test_a_model_that_cannot_be_opened_for_want_of_memory_is_named_with_bytes(
+    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "m.onnx").write_bytes(model("Relu", [X])[0])
+
+    def read(*_: Any) -> None:
+        raise MemoryError(text)
+
+    monkeypatch.setattr("hagane.runtime.opened.read", read)
+    tail = text or r"Python had none for an object; the process took [0-9,]{7,} bytes at most"
+    with pytest.raises(OutOfMemory, match=rf"no memory to open the model '.*m\.onnx': {tail}$"):
+        hagane.InferenceSession(str(tmp_path / "m.onnx"))
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ([1, 28, 5], r"float32\[1, 4, 8, 8\] \(256 elements\) to \[1, 28, 5\] \(140 elements\); "),
+        ([-1, 28, 5], r"to \[-1, 28, 5\]: 256 is not a multiple of 140; "),
+        ([-1, 28, -1], r"to \[-1, 28, -1\] with more than one axis open \(-1\); "),
+    ],
+)
+def test_a_shape_that_a_run_computes_is_refused_with_both_counts(
+    target: list[int], text: str
+) -> None:
+    data, feed = model("Reshape", [X, np.array(target)])
+    with pytest.raises(InvalidContent, match=r"^Reshape 'it' failed: .*cannot reshape .*" + text):
+        hagane.InferenceSession(data).run(None, feed)
+
+
+def test_sizes_that_do_not_broadcast_in_a_run_are_refused_in_plain_words() -> None:
+    data, feed = model("Add", [ROWS, ROWS[:, :2]], symbolic=True)
+    text = (
+        r"^Add 'it' failed: .*expected equal ones or 1 .*inputs: float32\[2, 3\], float32\[2, 2\]"
+    )
+    with pytest.raises(InvalidContent, match=text):
+        hagane.InferenceSession(data).run(None, feed)
+
+
+def test_a_node_whose_type_takes_too_much_memory_is_named() -> None:
+    def infer(ctx: Any) -> Any:
+        return np.empty((2**20, 2**22))
+
+    data = model("Relu", [X])[0]
+    graph = ir.from_proto(onnx.load_from_string(data))
+    original = find(graph.graph[0])
+    with (
+        mock.patch("hagane.ops.node.find", return_value=replace(original, infer=infer)),
+        pytest.raises(OutOfMemory, match=r"^Relu 'it' failed: .* is 35,184,372,088,832 bytes"),
+    ):
+        infer_types(graph)
 
 
 @pytest.mark.parametrize("op", ["LeakyRelu", "Elu", "Selu"])

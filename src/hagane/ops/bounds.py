@@ -112,6 +112,7 @@ _WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 # Expressions beyond these are not followed: their values are computed when the model runs.
 _MOST_TERMS = 64
 _MOST_POWER = 16
+_MOST_ATOMS = 256
 # The product of the numbers in the sizes of one tensor; bytes take up to sixteen times as many.
 _MOST_FACTOR = 2**56
 # Sizes with numbers beyond it give way when the product is too large.
@@ -119,12 +120,16 @@ _WIDE = 2**10
 
 
 def unwieldy(dim: object) -> bool:
-    """Say whether an expression is too large to reckon with, as after sixty squarings."""
+    """Say whether an expression is too large to reckon with, as after sixty squarings.
+
+    Extremes of extremes double with each operator where both sides of a sum follow from one size:
+    after thirty, a text of them has gigabytes.
+    """
     if not isinstance(dim, Expr):
         return False
-    return len(dim.terms) > _MOST_TERMS or any(
-        sum(power for _, power in monomial) > _MOST_POWER for monomial in dim.terms
-    )
+    if len(dim.terms) > _MOST_TERMS or dim.weight > _MOST_ATOMS:
+        return True
+    return any(sum(power for _, power in monomial) > _MOST_POWER for monomial in dim.terms)
 
 
 def handy(type_: Type | None, fresh: Callable[[str], Expr]) -> Type | None:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from hagane.errors import HaganeError
 from hagane.graph.types import Shape, TensorType, Type
+from hagane.graph.verify import describe
 from hagane.graph.walk import has_bodies
 from hagane.ops.bounds import check_attributes, check_sizes, check_words, handy, unwieldy
 from hagane.ops.context import InferContext, Judge, RankUnknown, as_data, known_attributes
@@ -17,6 +18,7 @@ from hagane.ops.folding import fold_call
 from hagane.ops.registry import find, schema_of
 from hagane.ops.schema import Parameter, Schema, describe_types, tensor_dtype, type_string
 from hagane.ops.traits import Trait
+from hagane.ops.values import kernel_failed
 from hagane.symbolic import Expr
 
 # Values up to this many elements are followed; shape arithmetic stays far below it.
@@ -62,7 +64,9 @@ def infer_node(
         inferred = [None] * len(node.outputs)
     except (HaganeError, RecursionError):
         raise
-    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+    except MemoryError as error:
+        raise kernel_failed(describe(node), error, values) from error
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         ctx.fail(
             f"its attributes and inputs do not make an operation ({type(error).__name__}: "
             f"{error}); got {ctx.inputs_text()}"

@@ -107,5 +107,7 @@ def kernel_failed(label: str, error: Exception, inputs: Iterable[RuntimeValue]) 
     text = f"{type(error).__name__}: {error}"
     if "array is too big" in text:
         text = "its result has more bytes than any memory"
+    if "could not be broadcast together" in text:
+        text = "sizes do not broadcast: expected equal ones or 1 along each axis"
     kind = InvalidContent if isinstance(error, ValueError) else KernelError
     return kind(f"{label} failed: {text}; {given}")

@@ -115,7 +115,15 @@ class InferenceSession:
             from hagane.runtime.profile import Profile
 
             self._profile = Profile()
-        model = Opened(self._source, self._options, self._logger, self._finds_beside)
+        try:
+            model = Opened(self._source, self._options, self._logger, self._finds_beside)
+        except OutOfMemory:
+            raise
+        except MemoryError as error:
+            at = f" '{self._model_path}'" if self._model_path else ""
+            raise OutOfMemory(
+                f"there is no memory to open the model{at}: {_short(error)}"
+            ) from error
         self._describe(
             model.arguments,
             model.fed,
@@ -448,7 +456,15 @@ class InferenceSession:
 def _out_of_memory(error: MemoryError, largest: str) -> OutOfMemory:
     """Return the error for values that could not be allocated."""
     at = f"; the largest of known size is that of {largest}" if largest else ""
-    return OutOfMemory(f"there is no memory for the model's values: {error}{at}")
+    return OutOfMemory(f"there is no memory for the model's values: {_short(error)}{at}")
+
+
+def _short(error: MemoryError) -> str:
+    """Return what memory was asked for; Python's own errors don't tell."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return str(error) or f"Python had none for an object; the process took {used:,} bytes at most"
 
 
 class _Watch:

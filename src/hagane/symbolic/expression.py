@@ -84,6 +84,15 @@ class Expr:
         return frozenset(found)
 
     @cached_property
+    def weight(self) -> int:
+        """How many atoms its text shows; a part counts wherever it stands, as a text repeats it."""
+        return sum(
+            1 + sum(argument.weight for argument in atom.arguments if isinstance(argument, Expr))
+            for monomial in self.terms
+            for atom, _ in monomial
+        )
+
+    @cached_property
     def _key(self) -> tuple[tuple[Monomial, Number], ...]:
         return tuple(self.terms.items())
 

@@ -61,6 +61,25 @@ def test_attention(attributes: dict[str, Any], rest: list[Any]) -> None:
     check_operator("Attention", *inputs, attributes=attributes)
 
 
+@pytest.mark.parametrize("queries", [0, 3])
+def test_attention_to_no_keys(queries: int) -> None:
+    """Kernels in C, and the operators that a pass makes Attention of, have zeros."""
+    none, few = np.zeros((2, 4, 0, 2)), np.zeros((2, 2, 0, 2))
+    for rest in ([], [None, none, none]):
+        agree("Attention", draw(2, 4, queries, 2), none, none, *rest, outputs=4, attributes={})
+    attributes = {"q_num_heads": 2, "kv_num_heads": 2}
+    packed = draw(2, queries, 4), np.zeros((2, 0, 4)), np.zeros((2, 0, 6))
+    agree("Attention", *packed, outputs=4, attributes=attributes)
+    found = op("Attention", draw(2, 4, queries, 2), few, few, outputs=4)
+    assert [x.shape for x in found] == [
+        (2, 4, queries, 2),
+        few.shape,
+        few.shape,
+        (2, 4, queries, 0),
+    ]
+    assert not found[0].any()
+
+
 def test_attention_on_packed_heads() -> None:
     attributes = {"q_num_heads": 4, "kv_num_heads": 2, "is_causal": 1}
     inputs = draw(2, 3, 8), draw(2, 3, 4), draw(2, 3, 6)

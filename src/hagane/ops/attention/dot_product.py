@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,32 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
         TensorType(ctx.dtype(2), (batch, n_kv, total, v_head)),
         (batch, n_heads, length, total),
     ][: ctx.n_outputs]
+
+
+_ONNX_ATTENTION = onnx_kernel("Attention")
+
+
+def _attention(*inputs: Any, attributes: Mapping[str, Any], n_outputs: int) -> Any:
+    """Compute the operator; where there is no key at all, a sum over none is 0."""
+    q, k, v = inputs[:3]
+    past = inputs[4:6] if len(inputs) > 5 and inputs[4] is not None else ()
+    if k.shape[-2] or (past and past[0].shape[2]):
+        return _ONNX_ATTENTION(*inputs, attributes=attributes, n_outputs=n_outputs)
+    batch, heads, n_kv = q.shape[0], attributes.get("q_num_heads"), attributes.get("kv_num_heads")
+    if q.ndim == 3:
+        head, v_head, length = k.shape[2] // n_kv, v.shape[2] // n_kv, q.shape[1]
+        y: tuple[int, ...] = (batch, length, heads * v_head)
+    else:
+        (heads, length, head), n_kv, v_head = q.shape[1:], k.shape[1], v.shape[3]
+        y = (batch, heads, length, v_head)
+    shapes: tuple[Any, ...] = (
+        y,
+        (batch, n_kv, 0, head),
+        (batch, n_kv, 0, v_head),
+        (batch, heads, length, 0),
+    )
+    types = (q.dtype, k.dtype, v.dtype, q.dtype)
+    return tuple(np.zeros(*each) for each in zip(shapes, types, strict=True))[:n_outputs]
 
 
 def composed_attention(
@@ -194,7 +220,7 @@ OPERATORS = (
     OpDef(
         "Attention",
         _infer_attention,
-        onnx_kernel("Attention"),
+        _attention,
         compose=composed_attention,
         vjp=through(composed_attention),
     ),

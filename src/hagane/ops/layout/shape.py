@@ -62,7 +62,17 @@ def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
                 target[target.index(-1)] = others // given
     if any(dim < -1 for dim in target):  # NumPy takes -2 for -1
         raise ValueError(f"shape {target} has a negative size other than -1")
-    return x.reshape(target)
+    try:
+        return x.reshape(target)
+    except ValueError:
+        rest = math.prod(dim for dim in target if dim != -1)
+        fault = f" ({rest} elements)"
+        if target.count(-1) > 1:
+            fault = " with more than one axis open (-1)"
+        elif -1 in target:
+            fault = f": {x.size} is not a multiple of {rest}"
+        found = f"{x.dtype}{_text(x.shape)} ({x.size} elements)"
+        raise ValueError(f"cannot reshape {found} to {_text(target)}{fault}") from None
 
 
 def _infer_reshape(ctx: InferContext) -> Sequence[Any]:

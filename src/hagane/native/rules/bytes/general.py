@@ -58,7 +58,19 @@ def _emit(low: Lowering, node: ir.Node, x: Tensor, scale: Tensor, value: str) ->
     zero = number_input(low, node, 2)
     if zero is not None:
         reads["zero"] = low.forms.contiguous(zero)
-    inner, own = (f"X{last}", f"c{last}") if x.shape else ("1", "c0")
+    if not steps:  # one for all: rows of images may be shorter than a vector
+        text = f"""
+const int64_t s = 0; (void)s;
+for (int64_t at = first; at < last; at++) {{
+{value}
+}}"""
+        emit_written(
+            low.recorder, node, text, reads=reads, writes={"y": y}, sizes={},
+            items=product(x.shape), each=1, cost=1.0,
+        )  # fmt: skip
+        low.forms[out] = y
+        return
+    inner, own = f"X{last}", f"c{last}"
     text = f"""
 for (int64_t row = first; row < last; row++) {{
 int64_t left = row;
@@ -71,7 +83,7 @@ const int64_t at = row * {inner} + {own}, s = base + {place.get(last, "0")};
 }} }}"""
     emit_written(
         low.recorder, node, text, reads=reads, writes={"y": y}, sizes=sizes,
-        items=product(x.shape[:-1]), each=x.shape[-1] if x.shape else 1, cost=3.0,
+        items=product(x.shape[:-1]), each=x.shape[-1], cost=3.0,
     )  # fmt: skip
     low.forms[out] = y
 
@@ -101,7 +113,9 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
         lines.append(f"y[at] = hg_code_{TINY_FLOATS[to]}({total}, {saturate});")
     else:
         least, most = _limits(to)
-        lines.append(f"double v = rint((double)quotient){f' + (double){zero}' if zero else ''};")
+        # (Floats hold sums of 16-bit numbers, and what is rounded is far beyond the limits.)
+        sums, rint = ("float", "rintf") if wide == "float" and most < 2**16 else ("double", "rint")
+        lines.append(f"{sums} v = {rint}(quotient){f' + ({sums}){zero}' if zero else ''};")
         lines.append(f"v = v != v ? 0 : v < {least} ? {least} : v > {most} ? {most} : v;")
         lines.append(f"y[at] = {stored(to, f'({number_type(to)})v')};")
     _emit(low, node, x, scale, "\n".join(lines))
@@ -111,7 +125,7 @@ def lower_dequantize(low: Lowering, node: ir.Node) -> None:
     """Lower DequantizeLinear: the difference from the zero point times the scale."""
     x, scale = low.forms.contiguous(node.inputs[0]), low.forms.contiguous(node.inputs[1])
     to = low.facts.dtype(node.outputs[0])
-    wide = "float" if is_real(x.dtype) else "int64_t"
+    wide = "float" if is_real(x.dtype) else "int32_t" if x.dtype.itemsize < 4 else "int64_t"
     text = f"({wide}){loaded(x.dtype, 'x[at]')}"
     if number_input(low, node, 2) is not None:
         text = f"({text} - ({wide}){loaded(x.dtype, 'zero[s]')})"

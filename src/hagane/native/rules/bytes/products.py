@@ -155,8 +155,7 @@ def _lower_uncentred(
     """
     out, a = node.outputs[0], low.forms.contiguous(node.inputs[0])
     k = weight.shape[0]
-    middle = 128 if weight.dtype == np.uint8 else 0
-    signed = weight if middle == 0 else (weight.astype(np.int16) - middle).astype(np.int8)
+    signed, middle = _about_the_middle(weight)
     shape, dtype = low.facts.shape(out), low.facts.dtype(out)
     sums = low.recorder.new(f"{node.name} sums", dtype, shape)
     _lower_quads(low, node, signed, zero, sums)
@@ -176,6 +175,52 @@ to[row] = (sum - {k} * point) * {right - middle}; }}""",
     )  # fmt: skip
     less = Apply("{0} - {1}", (Leaf(sums), Leaf(rows)), dtype, vector=False)
     keep(low, out, Lazy(less, dtype, shape, False, (node,)))
+
+
+def _about_the_middle(weight: Array) -> tuple[Array, int]:
+    """Return weights less the middle of their type, as int8, and that middle."""
+    if weight.dtype == np.int8:
+        return weight, 0
+    return (weight.astype(np.int16) - 128).astype(np.int8), 128
+
+
+def _lower_uncentred_bytes(
+    low: Lowering, node: ir.Node, weight: Array, zeros: tuple[int, int, int], scale: Array
+) -> None:
+    """Lower a product of bytes to bytes by quads, where the right zero point is none that they have.
+
+    Args:
+        low: Takes the kernels.
+        node: The node.
+        weight: Of bytes.
+        zeros: The zero points of both sides, and of the result.
+        scale: Of the sums, a column.
+    """
+    out, a = node.outputs[0], low.forms.contiguous(node.inputs[0])
+    k, n = weight.shape
+    signed, middle = _about_the_middle(weight)
+    left, right, zero = zeros
+    shape, dtype = low.facts.shape(out), low.facts.dtype(out)
+    sums = low.recorder.new(f"{node.name} sums", np.dtype(np.int32), shape)
+    _lower_quads(low, node, signed, node.inputs[2], sums)
+    target = low.forms.result(out)
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    emit_written(
+        low.recorder, node,
+        f"""
+for (int64_t row = first; row < last; row++) {{
+int32_t less = {-k * left};
+for (int64_t i = 0; i < {k}; i++) less += a[row * {k} + i];
+less *= {right - middle};
+for (int64_t j = 0; j < {n}; j++) {{
+float x = rintf((float)(sums[row * {n} + j] - less) * scale[j]) + {zero}.f;
+x = x < {least}.f ? {least}.f : x;
+to[row * {n} + j] = (int32_t)(x > {most}.f ? {most}.f : x); }} }}""",
+        reads={"a": a, "sums": sums, "scale": low.recorder.table(node, "scale", scale.copy())},
+        writes={"to": target}, sizes={}, items=product(shape[:-1]), each=k + n, cost=0.1,
+        name="byte_rows",
+    )  # fmt: skip
+    low.forms[out] = target
 
 
 def packed_quads(low: Lowering, node: ir.Node, weight: Array, sizes: list[int]) -> Buffer:
@@ -236,6 +281,10 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
         each = 2.0 * weight.size
         emit_product(low, node, read, (weights, kept.buffer), None, wide, tile, (), each, sizes)
         keep(low, out, _rounded(low, node, wide, y_zero))
+        return
+    if has_quads(low):
+        scale = np.broadcast_to(factor / np.float64(y_scale[0]), (n,)).astype(np.float32)
+        _lower_uncentred_bytes(low, node, weight, (a_zero, b_zero, y_zero), scale)
         return
     centred = weight.astype(np.int32) - b_zero
     if fits_shorts(centred.T, np.zeros(n)):
