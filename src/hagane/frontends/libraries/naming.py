@@ -51,6 +51,8 @@ _DIVERGENCES = tuple(
     for module in ("", ".distribution")
     for name in ("kl_divergence", "cross_entropy")
 )
+# Libraries whose functions programs replace by others, for all of their calls.
+_PATCHED = ("torch",)
 # Those whose real modules are read from their source all the same, where a real model leads there.
 READ = ("torchvision",)
 
@@ -183,7 +185,31 @@ class Names:
             real = _real(f"hagane.distributions.{name}")
             if isinstance(real, type | FunctionType):
                 return core.lift(real)
+        if table is not None and whole in table.functions:
+            put = self._put_in_place(table, library, name, whole)
+            if put is not None:
+                return core.lift(put)
         return Library(whole)
+
+    def _put_in_place(self, table: Table, library: Library, name: str, whole: str) -> Any:
+        """Return the function that the running program has put in a library's place, or None.
+
+        Such as ``torch.nn.functional.relu = my_relu``.
+        """
+        if table.root not in _PATCHED or library.name not in sys.modules:
+            return None
+        real = vars(sys.modules[library.name]).get(name)
+        root = str(getattr(real, "__module__", None) or table.root).partition(".")[0]
+        if real is None or (root == table.root and getattr(real, "__name__", name) == name):
+            return None
+        known = self.name_of(real)
+        if known is not None:
+            return real if table.functions.get(known) is not table.functions[whole] else None
+        return real if isinstance(real, FunctionType) and root != table.root else None
+
+    def name_of(self, found: Any) -> str | None:
+        """Return the name under which a table knows a real function or class."""
+        raise NotImplementedError
 
     def set_member(self, core: Core, library: Library, name: str, value: Value) -> None:
         """Set a name of a library: one of its own, or one that the program gives it."""
