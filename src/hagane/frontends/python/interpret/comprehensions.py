@@ -73,10 +73,7 @@ class Comprehensions(Core):
             return False
         outer = self.frame
         assert outer is not None
-        frame = Frame(
-            self.heap.new({}), outer.file, outer.module, outer, outer.is_user,
-            receiver=outer.receiver, caller=outer,
-        )  # fmt: skip
+        frame = _inner_frame(self.heap.new({}), outer)
         self.frame = frame
         try:
             self.execute([adding])
@@ -119,10 +116,7 @@ class Comprehensions(Core):
         assert outer is not None
         first = self.evaluate(generators[0].iter) if source is MISSING else source
         items = self.sequence(first)
-        frame = Frame(
-            self.heap.new({}), outer.file, outer.module, outer, outer.is_user,
-            receiver=outer.receiver, caller=outer,
-        )  # fmt: skip
+        frame = _inner_frame(self.heap.new({}), outer)
         self.frame = frame
         try:
             return self._generate(generators, 0, items, result)
@@ -228,6 +222,13 @@ class Comprehensions(Core):
             self.fork(condition, lambda: self._under(tests[1:], run), lambda: None, text)
         elif condition:
             self._under(tests[1:], run)
+
+
+def _inner_frame(key: int, outer: Frame) -> Frame:
+    """Return the frame of a comprehension within another one; ``key`` is that of its names."""
+    return Frame(
+        key, outer.file, outer.module, outer, outer.is_user, receiver=outer.receiver, caller=outer
+    )
 
 
 def _reads_in_turn(node: ast.GeneratorExp, receiver: ast.expr) -> bool:
