@@ -21,9 +21,9 @@ from typing import Any
 from prob_programs import PROGRAMS, Program
 
 from hagane.tools.prob import load_program, solve
-from hagane.tools.prob.engines.endless import Endless
+from hagane.tools.prob.engines.chains.endless import Endless
+from hagane.tools.prob.engines.chains.prism import Part, label, model_text
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, main_unit
-from hagane.tools.prob.engines.prism import Part, label, model_text
 from hagane.tools.prob.language.recursion import deep_recursion
 
 

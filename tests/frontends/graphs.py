@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.values.values import ListRef, Many, Tensor
 from hagane.ops.context import known_attributes
 from hagane.ops.registry import find, schema_of

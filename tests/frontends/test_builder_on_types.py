@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.ops.builder import content_of, interpreting, op, shape_of, size_of
 from hagane.symbolic import symbol

@@ -12,8 +12,8 @@ import pytest
 
 from hagane.cli import main
 from hagane.tools.prob import Limits, check, load_program
-from hagane.tools.prob.engines.absorbing import components, visits
-from hagane.tools.prob.engines.chain import run_chain
+from hagane.tools.prob.engines.chains.absorbing import components, visits
+from hagane.tools.prob.engines.chains.chain import run_chain
 from hagane.tools.prob.engines.ledger import main_unit
 from hagane.tools.prob.language.source import ProgramError, TooLarge, UnboundedRecursion
 

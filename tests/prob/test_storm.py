@@ -16,7 +16,7 @@ from hypothesis import given
 from hagane.cli import main
 from hagane.tools.prob import check, export_prism, load_program
 from hagane.tools.prob.claims.export import PrismModel
-from hagane.tools.prob.engines.storm import NoStorm
+from hagane.tools.prob.engines.chains.storm import NoStorm
 from hagane.tools.prob.language.program import Program
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, TooLarge
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from hagane.prob import check, load_program
-from hagane.tools.prob.engines.chain import run_chain
+from hagane.tools.prob.engines.chains.chain import run_chain
+from hagane.tools.prob.engines.chains.passages import Steps, Walk
 from hagane.tools.prob.engines.ledger import Ledger, main_unit
-from hagane.tools.prob.engines.passages import Steps, Walk
 
 WALK = "letfun w(x: int) : int = if x = 0 then 0 else if flip({p}) then w(x + 1) else w(x - 1) in "
 

@@ -17,7 +17,7 @@ from torch import nn, optim
 from hagane.machine import NoCompiler
 from hagane.training.step import TorchStep, fused
 from hagane.training.step.fused import FusedUpdates, body_of
-from hagane.training.step.large import _model
+from hagane.training.step.modules.large import _model
 from hagane.training.step.rules import rule_of
 
 OPTIMIZERS: dict[str, Any] = {

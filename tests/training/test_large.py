@@ -12,7 +12,8 @@ pytest.importorskip("torch")
 import torch
 from torch import nn, optim
 
-from hagane.training.step import TorchStep, torch_step
+from hagane.training.step import TorchStep
+from hagane.training.step.modules import step as torch_step
 
 
 class Network(nn.Module):
@@ -38,7 +39,7 @@ OPTIMIZERS: dict[str, Any] = {
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_large_parameters_follow_the_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_step, "LARGE", 100)
-    monkeypatch.setattr("hagane.training.step.large._PIECE", 64)
+    monkeypatch.setattr("hagane.training.step.modules.large._PIECE", 64)
     torch.manual_seed(0)
     module = Network()
     # Memory that is not in row-major order is updated as a whole.

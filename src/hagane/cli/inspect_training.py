@@ -36,7 +36,7 @@ def planned(target: str, budget: str | None) -> StepPlan:
 def step_of(made: Any, target: str, budget: str | None) -> StepPlan:
     """Return the plan of a trainer's next step, or of a step and its arguments."""
     from hagane.training import Trainer
-    from hagane.training.step.link_step import LinkStep
+    from hagane.training.step.links.step import LinkStep
 
     named: dict[str, Any] = {}
     if isinstance(made, Trainer):

@@ -35,7 +35,7 @@ from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
 from hagane.frontends.python.enter.roots import root_of
-from hagane.frontends.python.interpret.effects import Training
+from hagane.frontends.python.interpret.emitting.effects import Training
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report

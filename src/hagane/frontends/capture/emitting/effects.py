@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.scope import Scope
-from hagane.frontends.python.interpret.effects import Noise, Training
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.emitting.effects import Noise, Training
+from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.values.values import Tensor
 from hagane.symbolic import Dim
 

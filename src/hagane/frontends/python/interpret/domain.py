@@ -15,7 +15,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.values.values import Many, Value
 from hagane.symbolic import Dim

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hagane.frontends.python.interpret.core import Exit
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.shapes.loops import Loops
 from hagane.frontends.python.values.values import (

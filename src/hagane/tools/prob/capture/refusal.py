@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import NoReturn
 
-from hagane.frontends.python.interpret.emit import Emitter
+from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Frame, Place

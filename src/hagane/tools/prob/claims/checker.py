@@ -26,6 +26,7 @@ from hagane.tools.prob.claims.mixture import decide_mixture, takes_distributions
 from hagane.tools.prob.claims.modular import ByTypes, Modular, calls_opaque
 from hagane.tools.prob.claims.units import visit_units
 from hagane.tools.prob.claims.verdict import Culprit, Report, Verdict, show_circumstances
+from hagane.tools.prob.engines.chains.parametric import run_parametric
 from hagane.tools.prob.engines.dynamic import likeliest_runs
 from hagane.tools.prob.engines.engines import Choice, run_unit
 from hagane.tools.prob.engines.enumeration import first_run
@@ -36,7 +37,6 @@ from hagane.tools.prob.engines.ledger import (
     Limits,
     Unit,
 )
-from hagane.tools.prob.engines.parametric import run_parametric
 from hagane.tools.prob.engines.run import show_draws, show_fraction
 from hagane.tools.prob.language.parser import parse
 from hagane.tools.prob.language.program import (

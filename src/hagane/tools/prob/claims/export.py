@@ -14,9 +14,9 @@ from hagane.tools.prob.claims.judge import evaluated, term_text, terms_of
 from hagane.tools.prob.claims.modular import conjuncts
 from hagane.tools.prob.claims.units import visit_units
 from hagane.tools.prob.claims.verdict import show_circumstances
+from hagane.tools.prob.engines.chains.machine import State, explore
+from hagane.tools.prob.engines.chains.prism import Part, label, model_text, rewards
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Key, Ledger, Limits, Unit
-from hagane.tools.prob.engines.machine import State, explore
-from hagane.tools.prob.engines.prism import Part, label, model_text, rewards
 from hagane.tools.prob.language.program import (
     VALUE,
     Program,

@@ -12,8 +12,8 @@ from hagane.tools.prob.claims.conditions import Condition, both, condition_of
 from hagane.tools.prob.claims.judge import parts_of, term_text, terms_of
 from hagane.tools.prob.claims.regions import Answer, Region
 from hagane.tools.prob.claims.verdict import Formula, Report, Verdict
+from hagane.tools.prob.engines.chains.parametric import Formulas, run_parametric
 from hagane.tools.prob.engines.ledger import Key, Ledger, Unit, main_unit
-from hagane.tools.prob.engines.parametric import Formulas, run_parametric
 from hagane.tools.prob.engines.run import show_decimal, show_distance, show_measured, show_value
 from hagane.tools.prob.integrals.closed import Closed
 from hagane.tools.prob.language.operators import ZeroDivisor

@@ -25,9 +25,9 @@ from hagane.tools.prob.claims.linear import (
     requirement,
 )
 from hagane.tools.prob.claims.simplex import Constraint, maximise
+from hagane.tools.prob.engines.chains.machine import Chain, State, explore
 from hagane.tools.prob.engines.engines import run_unit
 from hagane.tools.prob.engines.ledger import Limits, Unit, function_unit
-from hagane.tools.prob.engines.machine import Chain, State, explore
 from hagane.tools.prob.language.program import (
     VALUE,
     Apply,

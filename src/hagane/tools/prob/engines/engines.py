@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hagane.errors import InvalidArgument
-from hagane.tools.prob.engines.chain import recurses, run_chain
+from hagane.tools.prob.engines.chains.chain import recurses, run_chain
+from hagane.tools.prob.engines.chains.storm import run_storm
 from hagane.tools.prob.engines.diagram import run_diagram
 from hagane.tools.prob.engines.dynamic import run_dynamic
 from hagane.tools.prob.engines.enumeration import run_enumeration
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
-from hagane.tools.prob.engines.storm import run_storm
 from hagane.tools.prob.language.idle import without_idle
 from hagane.tools.prob.language.program import Apply, Program, walk
 from hagane.tools.prob.language.source import EndlessRecursion, PathError, TooLarge, TooManyCalls

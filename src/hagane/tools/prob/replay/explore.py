@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from hagane.tools.prob.draws import ContinuousDraw, ObservationFailed, deciding
-from hagane.tools.prob.engines.absorbing import TooMuchWork, Transition, visits
+from hagane.tools.prob.engines.chains.absorbing import TooMuchWork, Transition, visits
 from hagane.tools.prob.language.ratios import Number, Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse_generators
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze

@@ -2,7 +2,7 @@
 
 Beyond a bound all turns look alike: from one phase (the place in the program and the other
 variables) to another, some levels up or down. The probability of coming back below the bound is
-that of a first passage (see ``engines/passages.py``).
+that of a first passage (see ``engines/chains/passages.py``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from hagane.tools.prob.draws import deciding
-from hagane.tools.prob.engines.absorbing import Transition
-from hagane.tools.prob.engines.passages import Passage, Steps, Walk
+from hagane.tools.prob.engines.chains.absorbing import Transition
+from hagane.tools.prob.engines.chains.passages import Passage, Steps, Walk
 from hagane.tools.prob.replay.explore import PRECISE, Explorer, Run, State
 from hagane.tools.prob.replay.marked import Marked
 from hagane.tools.prob.replay.outcomes import Outcomes

@@ -8,10 +8,10 @@ from fractions import Fraction
 from types import FunctionType
 from typing import Any
 
-from hagane.tools.prob.engines.chain import asks_for_means
+from hagane.tools.prob.engines.chains.chain import asks_for_means
+from hagane.tools.prob.engines.chains.parametric import Formulas, formulas
 from hagane.tools.prob.engines.engines import Choice
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
-from hagane.tools.prob.engines.parametric import Formulas, formulas
 from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hagane.tools.rtl.circuit.covers import clocking_of
+from hagane.tools.rtl.circuit.assertions.covers import clocking_of
 from hagane.tools.rtl.circuit.elaborate import Elaborated, Position
 from hagane.tools.rtl.circuit.gates import GATES, run_gate
 from hagane.tools.rtl.circuit.machine import Machine, Outside, Variable

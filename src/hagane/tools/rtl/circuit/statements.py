@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import both, either, equal, negate
 from hagane.symbolic.term import FALSE, TRUE, Term
-from hagane.tools.rtl.circuit.covers import Sampled, changes, clocking_of, is_cover, sampled
+from hagane.tools.rtl.circuit.assertions.covers import (
+    Sampled,
+    changes,
+    clocking_of,
+    is_cover,
+    sampled,
+)
+from hagane.tools.rtl.circuit.assertions.monitors import Monitor, NotFollowed
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.machine import Exits, Machine, Outside, PointKey, Variable, refuse
-from hagane.tools.rtl.circuit.monitors import Monitor, NotFollowed
 from hagane.tools.rtl.circuit.subset import DELAYED, outside
 from hagane.tools.rtl.circuit.values import Packed, Value, filled, layout_of
 

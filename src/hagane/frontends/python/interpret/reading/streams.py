@@ -19,7 +19,7 @@ from hagane.frontends.python.values.values import (
 )
 
 if TYPE_CHECKING:
-    from hagane.frontends.python.interpret.emit import Emitter
+    from hagane.frontends.python.interpret.emitting.emit import Emitter
 
 
 class Streams(Parts):

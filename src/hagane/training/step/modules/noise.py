@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
-from hagane.frontends.python.interpret.effects import Noise
+from hagane.frontends.python.interpret.emitting.effects import Noise
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Expr, number_of, symbols_of
 

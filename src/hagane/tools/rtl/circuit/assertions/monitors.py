@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import both, either, negate
 from hagane.symbolic.term import FALSE, TRUE, Term
-from hagane.tools.rtl.circuit import sequences as seq
+from hagane.tools.rtl.circuit.assertions import sequences as seq
+from hagane.tools.rtl.circuit.assertions.sequences import Sequence, TooManyPositions
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.machine import Machine, Target, Variable
-from hagane.tools.rtl.circuit.sequences import Sequence, TooManyPositions
 from hagane.tools.rtl.circuit.subset import outside
 from hagane.tools.rtl.circuit.values import Packed
 

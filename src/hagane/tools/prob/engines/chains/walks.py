@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from hagane.tools.prob.engines.endless import ENDLESS, Endless
+from hagane.tools.prob.engines.chains.endless import ENDLESS, Endless
+from hagane.tools.prob.engines.chains.machine import Chain, Control, Machine, Stack, State
+from hagane.tools.prob.engines.chains.passages import Steps, Walk
 from hagane.tools.prob.engines.ledger import Ledger, Limits, Unit
-from hagane.tools.prob.engines.machine import Chain, Control, Machine, Stack, State
-from hagane.tools.prob.engines.passages import Steps, Walk
 from hagane.tools.prob.language.program import Apply, Function, Program, Record, walk
 from hagane.tools.prob.language.source import PathError, TooLarge
 from hagane.tools.prob.language.syntax import Expression, Value

@@ -9,7 +9,7 @@ import numpy as np
 
 from hagane.frontends.capture.capture import Captured
 from hagane.frontends.capture.interface.rebuilding import rebuilt
-from hagane.frontends.python.interpret.effects import Training
+from hagane.frontends.python.interpret.emitting.effects import Training
 from hagane.nn import reporter
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.links.classifier import Classifier

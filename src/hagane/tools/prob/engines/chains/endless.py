@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from hagane.tools.prob.engines.chains.machine import Control, Machine, Stack, State, frames
 from hagane.tools.prob.engines.ledger import Limits, Unit
-from hagane.tools.prob.engines.machine import Control, Machine, Stack, State, frames
 from hagane.tools.prob.language.program import (
     Apply,
     Function,

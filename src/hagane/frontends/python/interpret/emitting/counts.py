@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.python.interpret.writes import RENEWED
+from hagane.frontends.python.interpret.emitting.writes import RENEWED
 from hagane.frontends.python.values.values import Tensor
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.questions import Knowledge

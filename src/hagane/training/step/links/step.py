@@ -11,7 +11,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.python.interpret.effects import Training
+from hagane.frontends.python.interpret.emitting.effects import Training
 from hagane.graph.types import TensorType
 from hagane.nn.autograd.configuration import config, no_backprop_mode, using_config
 from hagane.nn.autograd.variable import Variable
@@ -23,8 +23,8 @@ from hagane.training.step.arguments import Given, Signature, check_result
 from hagane.training.step.base import Step
 from hagane.training.step.changed_state import ChangedArguments
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
-from hagane.training.step.link_program import LinkProgram, numbers_of
-from hagane.training.step.link_rules import LINK_RULES, link_rule_of
+from hagane.training.step.links.program import LinkProgram, numbers_of
+from hagane.training.step.links.rules import LINK_RULES, link_rule_of
 from hagane.training.step.memory.planned import StepPlan
 from hagane.training.step.open_numbers import check_numbers
 from hagane.training.step.program import step_program

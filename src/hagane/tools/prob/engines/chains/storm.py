@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import HaganeError
+from hagane.tools.prob.engines.chains.machine import explore
+from hagane.tools.prob.engines.chains.prism import Part, label, model_text
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
-from hagane.tools.prob.engines.machine import explore
-from hagane.tools.prob.engines.prism import Part, label, model_text
 from hagane.tools.prob.language.program import Program
 
 

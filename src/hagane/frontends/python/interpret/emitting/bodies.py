@@ -15,7 +15,7 @@ from hagane.graph.types import Type
 from hagane.ops.builder import Call, argument_types, interpreting, op
 
 if TYPE_CHECKING:
-    from hagane.frontends.python.interpret.emit import Emitter
+    from hagane.frontends.python.interpret.emitting.emit import Emitter
 
 Bodies = dict[ir.Graph, Sequence[Type | None]]
 _Inferred = tuple[list[Type | None], list[Any]]

@@ -12,20 +12,18 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.python.interpret.effects import Training
+from hagane.frontends.python.interpret.emitting.effects import Training
 from hagane.graph.types import TensorType
 from hagane.runtime import SessionOptions
 from hagane.training.step.arguments import Given, Signature, check_result
 from hagane.training.step.base import Step
 from hagane.training.step.changed_state import ChangedArguments, ChangedState, read_state
 from hagane.training.step.clipping import clip_by_norm
-from hagane.training.step.large import LARGE
 from hagane.training.step.memory.planned import StepPlan
-from hagane.training.step.noise import NoiseSource
-from hagane.training.step.open_numbers import check_numbers
-from hagane.training.step.program import step_program
-from hagane.training.step.read_arrays import guards_of, read_arrays
-from hagane.training.step.refusals import (
+from hagane.training.step.modules.large import LARGE
+from hagane.training.step.modules.noise import NoiseSource
+from hagane.training.step.modules.program import TorchProgram, arrays_of, moved_by, view_of
+from hagane.training.step.modules.refusals import (
     check_arguments,
     check_computed,
     check_hooks,
@@ -33,8 +31,10 @@ from hagane.training.step.refusals import (
     check_module_hooks,
     check_parameter_hooks,
 )
+from hagane.training.step.open_numbers import check_numbers
+from hagane.training.step.program import step_program
+from hagane.training.step.read_arrays import guards_of, read_arrays
 from hagane.training.step.rules import Group, rule_of
-from hagane.training.step.torch_program import TorchProgram, arrays_of, moved_by, view_of
 
 _GATHERED: dict[type, str] = {
     list: ": gather the modules in a torch.nn.ModuleList",

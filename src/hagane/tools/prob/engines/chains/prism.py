@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hagane.tools.prob.engines.machine import State
+from hagane.tools.prob.engines.chains.machine import State
 from hagane.tools.prob.engines.run import show_value
 from hagane.tools.prob.language.source import Source
 

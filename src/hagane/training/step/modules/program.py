@@ -16,10 +16,10 @@ from hagane.training.step.accumulation import GradientSums
 from hagane.training.step.arguments import Given
 from hagane.training.step.base import Program
 from hagane.training.step.changed_state import ChangedArguments, ChangedState
-from hagane.training.step.large import LargeUpdates
 from hagane.training.step.memory.budget import MemoryChoice
 from hagane.training.step.memory.byte_counts import sizes_of
-from hagane.training.step.noise import NoiseSource
+from hagane.training.step.modules.large import LargeUpdates
+from hagane.training.step.modules.noise import NoiseSource
 from hagane.training.step.program import StepProgram, reached_name
 from hagane.training.step.read_arrays import plain_array
 from hagane.training.step.rules import Group, Rule

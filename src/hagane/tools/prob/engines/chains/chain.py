@@ -14,13 +14,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from hagane.tools.prob.engines.absorbing import TooMuchWork, Transition, Visits, visits
-from hagane.tools.prob.engines.endless import Endless
+from hagane.tools.prob.engines.chains.absorbing import TooMuchWork, Transition, Visits, visits
+from hagane.tools.prob.engines.chains.endless import Endless
+from hagane.tools.prob.engines.chains.machine import Chain, Control, State
+from hagane.tools.prob.engines.chains.short import Short
+from hagane.tools.prob.engines.chains.walks import folded
 from hagane.tools.prob.engines.faults import unbounded_work
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
-from hagane.tools.prob.engines.machine import Chain, Control, State
-from hagane.tools.prob.engines.short import Short
-from hagane.tools.prob.engines.walks import folded
 from hagane.tools.prob.language.program import (
     VALUE,
     Apply,

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from hagane.tools.prob.engines.chain import asks_for_means, solved
-from hagane.tools.prob.engines.endless import Endless
+from hagane.tools.prob.engines.chains.chain import asks_for_means, solved
+from hagane.tools.prob.engines.chains.endless import Endless
+from hagane.tools.prob.engines.chains.machine import Stack, State
 from hagane.tools.prob.engines.ledger import DEFAULT_LIMITS, Ledger, Limits, Unit
-from hagane.tools.prob.engines.machine import Stack, State
 from hagane.tools.prob.language.program import Program
 from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.recursion import deep_recursion

@@ -15,11 +15,11 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError, UnsupportedModel
-from hagane.frontends.python.interpret.bodies import Bodies, traced, types_of
-from hagane.frontends.python.interpret.claims import Claims
-from hagane.frontends.python.interpret.counts import Counts
-from hagane.frontends.python.interpret.effects import Training
-from hagane.frontends.python.interpret.writes import Writes
+from hagane.frontends.python.interpret.emitting.bodies import Bodies, traced, types_of
+from hagane.frontends.python.interpret.emitting.claims import Claims
+from hagane.frontends.python.interpret.emitting.counts import Counts
+from hagane.frontends.python.interpret.emitting.effects import Training
+from hagane.frontends.python.interpret.emitting.writes import Writes
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.multiples import multiples_told

@@ -1,0 +1,1 @@
+"""Operators applied to tensors of the program, and claims about their sizes."""

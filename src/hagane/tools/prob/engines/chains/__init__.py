@@ -1,0 +1,1 @@
+"""Markov chains of programs: their machine, and exact solutions."""

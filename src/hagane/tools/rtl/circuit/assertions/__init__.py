@@ -1,0 +1,1 @@
+"""Cover and assert statements: points, sequences, and monitors beside the design."""

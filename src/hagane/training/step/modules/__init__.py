@@ -1,0 +1,1 @@
+"""The compiled step of a module of PyTorch."""
