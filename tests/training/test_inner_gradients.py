@@ -107,3 +107,24 @@ def test_gradients_that_no_step_follows_are_named(loss: Any, message: str) -> No
     step = hagane.compile(loss, torch.optim.SGD(module.parameters(), 0.1))
     with pytest.raises(CaptureError, match=f"(?s){message}"):
         step(module, torch.ones(4, 3))
+
+
+def weighted(module: nn.Module, x: Tensor, *_: Tensor) -> Tensor:
+    """Return a loss with a slope in doubles, weighted by a number of another type."""
+    x = x.double().requires_grad_()
+    y = module(x).square().sum() / 3.0
+    (slope,) = torch.autograd.grad(y, x, torch.full(y.shape, 2.0), create_graph=True)
+    return slope.square().mean()
+
+
+def test_weights_of_outputs_have_their_type() -> None:
+    torch.manual_seed(0)
+    theirs = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    ours = copy.deepcopy(theirs)
+    one, other = (torch.optim.SGD(m.parameters(), 0.1) for m in (theirs, ours))
+    step, x = hagane.compile(weighted, other), torch.randn(5, 3)
+    wanted = weighted(theirs, x)
+    wanted.backward()
+    one.step()
+    torch.testing.assert_close(step(ours, x), wanted.detach(), rtol=1e-9, atol=0)
+    torch.testing.assert_close(ours[0].weight, theirs[0].weight, rtol=1e-9, atol=0)

@@ -43,7 +43,7 @@ def batch(rows: int) -> tuple[Any, Any]:
 
 def products(step: Any) -> set[ir.DataType]:
     """Return the types that convolutions and products of a step multiply, forward and back."""
-    (program,) = step._programs.values()
+    ((program,),) = step._programs.values()
     nodes = list(program._made.model.graph)
     names = ("Conv", "ConvWeightGradient", "MatMul", "Gemm", "ConvTranspose")
     found = [node for node in nodes if node.op_type in names]

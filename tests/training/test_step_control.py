@@ -13,6 +13,7 @@ import torch
 from torch import nn, optim
 
 import hagane
+from hagane.errors import InvalidArgument
 
 
 class Settling(nn.Module):
@@ -145,3 +146,67 @@ def test_pieces_of_sizes_that_a_run_tells_have_planned_memory_though_layers_are_
         torch.testing.assert_close(step(compiled, x, where), wanted.detach())
         assert step.memory()["predicted"] > 0
     torch.testing.assert_close(list(compiled.parameters()), list(plain.parameters()))
+
+
+class Weighing(nn.Module):
+    """Weighs the results so far by as many rows from the end of a table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.table = nn.Linear(3, 3), nn.Parameter(torch.ones(16, 3) / 8)
+
+    def forward(self, x: Any) -> Any:
+        kept: list[Any] = []
+        for row in x:
+            if kept:
+                memory = torch.stack(kept)
+                weights = torch.einsum("d,jd->j", row, self.table[-memory.shape[0] :])
+                row = row + torch.einsum("j,jd->d", weights.softmax(0), memory)
+            kept.append(torch.tanh(self.inner(row)))
+        return torch.stack(kept)
+
+
+def test_sizes_of_a_first_iteration_say_nothing_of_later_ones() -> None:
+    torch.manual_seed(0)
+    theirs = Weighing().double()
+    ours = copy.deepcopy(theirs)
+    one, other = (optim.SGD(m.parameters(), 0.1) for m in (theirs, ours))
+
+    def loss(module: Any, x: Any) -> Any:
+        return module(x).square().mean()
+
+    step = hagane.compile(loss, other)
+    for rows in (4, 4, 6):
+        x = torch.randn(rows, 3).double()
+        one.zero_grad()
+        wanted = loss(theirs, x)
+        wanted.backward()
+        one.step()
+        torch.testing.assert_close(step(ours, x), wanted.detach(), rtol=1e-9, atol=0)
+    for mine, their in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, their, rtol=1e-8, atol=1e-10)
+
+
+class Holder:
+    """What is met in a loop for the first time."""
+
+    last: Any = None
+
+
+def test_an_object_that_a_loop_meets_and_changes_is_named() -> None:
+    module = nn.Linear(3, 3)
+    module.holder = Holder()
+
+    def loss(module: Any, x: Any) -> Any:
+        total = x.new_zeros(3)
+        for row in x:
+            row = module(row)
+            if module.holder.last is not None:
+                row = row + module.holder.last
+            module.holder.last = row.detach()
+            total = total + row
+        return total.square().mean()
+
+    step = hagane.compile(loss, optim.SGD(module.parameters(), 0.1))
+    with pytest.raises(InvalidArgument, match=r"changes 'module.holder.last' of a Holder"):
+        step(module, torch.randn(4, 3))

@@ -240,7 +240,8 @@ def _attempt(
     """
     interpreter, observed = attempt.core, attempt.state
     report = interpreter.collector.report
-    others = empty is None or attempt.graph.training is not None
+    trains = attempt.graph.training is not None
+    others = empty is None or trains
     kinds: dict[str, str] = {}
     with DeepRecursion():
         try:
@@ -258,7 +259,9 @@ def _attempt(
                 known = observed.wanted.get(key, "")
                 path = attribute.path
                 try:
-                    text = type_of_state(attribute, before, now, interpreter, known, later=others)
+                    text = type_of_state(
+                        attribute, before, now, interpreter, known, later=others, fixed=trains
+                    )
                     is_none = before is None or before is MISSING
                     is_first = not text and attribute.is_read and is_none
                     if is_first and not others and path not in (empty or ()):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
 from hagane.graph.types import SequenceType, TensorType, Type, to_ir_shape, to_ir_type
+from hagane.graph.walk import all_nodes
 from hagane.ops.builder.apply import op
 from hagane.ops.builder.interpreter import Call, Interpreter, interpreting
 
@@ -91,19 +93,39 @@ def trace_body(outer: Nodes, call: Call, name: str) -> ir.Graph:
     graph = ir.Graph([], [], nodes=[], name=f"{outer.name} {name}".strip())
     inner = Nodes(graph, outer.types, name=outer.name, outer=outer, typed=outer.typed)
     arguments = []
-    for label, type_ in types:
+    settled = [outer.type_of(value) for value in getattr(call.attributes[name], "inputs", ())]
+    for (label, start), later in zip_longest(types, settled[: len(types)]):
+        type_ = _lasting(start, later) if call.op.name == "Loop" else start
         value = ir.Value(name=_free(inner, label))
         if type_ is not None:
             value.type = to_ir_type(type_)
             value.shape = to_ir_shape(type_.shape) if isinstance(type_, TensorType) else None
             inner.types.types[value] = type_
+            inner.note_sizes(value)
         graph.inputs.append(value)
         arguments.append(value)
     with interpreting(inner):
         results = call.attributes[name](*arguments)
         for result in results:
             graph.outputs.append(op("Identity", result))
+    if call.op.name == "Loop":  # sizes of the first iteration say nothing of later ones
+        for node in all_nodes(graph):
+            for value in node.outputs:
+                value.shape = None
     return graph
+
+
+def _lasting(start: Type | None, settled: Type | None) -> Type | None:
+    """Return the type of a state in any iteration, given those in the first and of a like loop."""
+    from hagane.ops.control.growth import CHANGING
+
+    if not isinstance(start, TensorType) or not isinstance(settled, TensorType):
+        return start
+    known = None if start.shape is None else len(start.shape)
+    if settled.shape is None or len(settled.shape) != known or start.dtype != settled.dtype:
+        return start
+    pairs = zip(start.shape or (), settled.shape, strict=True)
+    return TensorType(start.dtype, tuple(b if str(b).startswith(CHANGING) else a for a, b in pairs))
 
 
 def _free(inner: Nodes, label: str) -> str:

@@ -222,6 +222,7 @@ def _loop_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
         stacked = [state for place, state in enumerate(now) if place not in apart]
         return [*results[: 1 + count], *longer, *stacked, i]
 
+    vars(noting)["inputs"] = vars(listing)["inputs"] = getattr(body, "inputs", ())
     noted = loop(limit, going, states, noting, stacked=count + 1)
     apart = changing(call, noted[count:-1], states)
     if apart:  # no stack holds them

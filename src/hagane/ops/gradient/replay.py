@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
@@ -27,25 +28,35 @@ def call_of(node: ir.Node) -> Call:
 def _attributes(node: ir.Node, outer: Mapping[ir.Value, Any]) -> dict[str, Any]:
     found = known_attributes(node, {})
     return {
-        name: replayed(item, outer) if isinstance(item, ir.Graph) else item
+        name: Replayed(item, outer) if isinstance(item, ir.Graph) else item
         for name, item in found.items()
     }
 
 
-def replayed(graph: ir.Graph, outer: Mapping[ir.Value, Any]) -> Callable[..., list[Any]]:
-    """Return the function from inputs to outputs that a subgraph is.
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The function from inputs to outputs that a subgraph is.
 
-    Args:
+    Attributes:
         graph: The subgraph.
         outer: The stand-ins of values from outside; others stand for themselves.
     """
 
-    def function(*arguments: Any) -> list[Any]:
-        known = {**outer, **dict(zip(graph.inputs, arguments, strict=True))}
-        for value in graph.initializers.values():
+    graph: ir.Graph
+    outer: Mapping[ir.Value, Any]
+
+    @property
+    def inputs(self) -> Sequence[ir.Value]:
+        """The values that its arguments stand for, whose types hold in all iterations of a loop."""
+        return self.graph.inputs
+
+    def __call__(self, *arguments: Any) -> list[Any]:
+        """Return the outputs."""
+        known = {**self.outer, **dict(zip(self.graph.inputs, arguments, strict=True))}
+        for value in self.graph.initializers.values():
             assert value.const_value is not None
             known.setdefault(value, tensor_to_array(value.const_value))
-        for node in graph:
+        for node in self.graph:
             inputs = [None if v is None else known.get(v, v) for v in node.inputs]
             count = len(node.outputs)
             made = op(
@@ -53,6 +64,4 @@ def replayed(graph: ir.Graph, outer: Mapping[ir.Value, Any]) -> Callable[..., li
             )
             made = limit(node, inputs, (made,) if count == 1 else made)
             known.update(zip(node.outputs, made, strict=True))
-        return [known.get(value, value) for value in graph.outputs]
-
-    return function
+        return [known.get(value, value) for value in self.graph.outputs]

@@ -29,6 +29,7 @@ from hagane.training.step.scaling import LossScaling, Scale
 from hagane.training.step.sizes import Numbers, Sizes
 
 _MOST_PROGRAMS = 16
+_MOST_READ = 4  # programs of one kind of calls, for values of attributes that come again
 
 # Planned bytes beside which the memory that a compilation leaves behind is worth a look for it.
 _MUCH = 50_000_000
@@ -217,7 +218,7 @@ class Step(ABC, Generic[P]):
         self._numbers: dict[object, Numbers] = {}
         self._kinds: dict[object, set[object]] = {}  # of arguments, by what else programs rest on
         self._forms: dict[object, int] = {}  # of sizes, the first that serves, by kinds of calls
-        self._programs: dict[object, P] = {}
+        self._programs: dict[object, tuple[P, ...]] = {}
         self._told: set[str] = set()
 
     _unreached = "the step leaves them as they are"
@@ -284,13 +285,14 @@ class Step(ABC, Generic[P]):
         known = str(described[:-1])  # other axes that open are tried anew
         forms = described[self._forms.get((kind, fixed, known), 0) :]
         key = (kind, fixed, str(forms[0]))
-        found = self._programs.pop(key, None)
-        changed = "" if found is None else found.changed()
-        if changed:
-            self._tell_changed(changed)
+        kept = self._programs.get(key, ())
+        found = next((program for program in kept if not program.changed()), None)
+        if kept and found is None:
+            self._tell_changed(kept[-1].changed())
         if found is not None and check is not None:
             check(found)
-        if found is None or anew or changed:
+        outgrown = found if anew else None
+        if found is None or anew:
             found, (taken, open_) = self._attempted(forms, free, given, made)
             if sizes.set_apart(found.not_one, taken):
                 return self._found(rest, given, made, check=check, anew=anew)
@@ -301,11 +303,26 @@ class Step(ABC, Generic[P]):
                 self._forms[kind, fixed, known] = place
             key = (kind, fixed, str(taken))
             self._tell_of_kinds(rest, (given.outline, fixed))
-        self._programs.pop(key, None)  # the latest one is the last, the oldest of too many goes
-        self._programs[key] = found
-        if len(self._programs) > _MOST_PROGRAMS:
-            del self._programs[next(iter(self._programs))]
+        self._keep(key, found, outgrown)
         return found
+
+    def _keep(self, key: object, found: P, outgrown: P | None) -> None:
+        """Keep a program as the latest one; the oldest of too many go.
+
+        Args:
+            key: What it rests on besides what the loss reads.
+            found: The program.
+            outgrown: One in whose place it is.
+        """
+        kept = self._programs.pop(key, ())
+        others = [program for program in kept if program not in (found, outgrown)]
+        self._programs[key] = (*others[1 - _MOST_READ :], found)
+        while sum(map(len, self._programs.values())) > _MOST_PROGRAMS:
+            oldest, (_, *rest) = next(iter(self._programs.items()))
+            if rest:
+                self._programs[oldest] = tuple(rest)
+            else:
+                del self._programs[oldest]
 
     def _attempted(
         self,
@@ -323,10 +340,9 @@ class Step(ABC, Generic[P]):
             made: Compiles a program.
         """
         floats = frozenset(path for path in free if isinstance(given.numbers[path], float))
-        refused: CaptureError | None = None
+        refused: CaptureError | None = None  # with the most open sizes
+        forms = [form for n, form in enumerate(forms) if not n or form != forms[n - 1]]
         for place, form in enumerate(forms):
-            if place and form == forms[place - 1]:
-                continue
             for paths in dict.fromkeys((free, floats)):
                 if paths:
                     try:
@@ -342,13 +358,14 @@ class Step(ABC, Generic[P]):
             try:
                 found = made(form, none)
             except CaptureError as error:
+                if place == len(forms) - 1:
+                    raise  # of this call, whose sizes it names
                 refused = refused or error
                 continue
             if refused is not None and place == len(forms) - 1:
                 self._tell(f"each size is compiled anew: {refused}")
             return found, (form, none)
-        assert refused is not None, "the sizes have a form"
-        raise refused
+        raise AssertionError("the last form of sizes is made or refused")
 
     def _tell_of_kinds(self, rest: Hashable, kind: Hashable) -> None:
         """Warn once the step is compiled for many kinds of arguments.

@@ -248,7 +248,14 @@ class Stateful(Reading):
 
 
 def type_of_state(
-    attribute: Attribute, before: Value, now: Value, core: Interpreter, known: str, *, later: bool
+    attribute: Attribute,
+    before: Value,
+    now: Value,
+    core: Interpreter,
+    known: str,
+    *,
+    later: bool,
+    fixed: bool = False,
 ) -> str:
     """Return the type of an attribute as an input; sizes that a call changes get names.
 
@@ -259,6 +266,7 @@ def type_of_state(
         core: The interpreter.
         known: The type that it had as an input in this attempt, empty if it was none.
         later: Whether there are other graphs for calls that find another value before.
+        fixed: Whether there are others for those that find other sizes, too.
 
     Returns:
         The type; empty for an attribute set without being read, without a value before, and
@@ -287,7 +295,7 @@ def type_of_state(
         raise _unlike(attribute, before, now, core)
     sizes = []
     for axis, (old, new) in enumerate(zip(before.shape, now.shape, strict=True)):
-        stays = isinstance(old, Expr) or definitely_equal(old, new)
+        stays = fixed or isinstance(old, Expr) or definitely_equal(old, new)
         sizes.append(str(old) if stays else f"{attribute.path.replace('.', '_')}_{axis}")
     made = f"{dtype_name(before.dtype)}[{', '.join(sizes)}]"
     return known if known and parse_type(known) == parse_type(made) else made

@@ -44,6 +44,7 @@ from hagane.frontends.python.values.values import (
     Instance,
     Library,
     ModuleRef,
+    Ref,
     Tensor,
     Value,
     Wrapped,
@@ -79,6 +80,8 @@ class Lift(Core):
         value = self._lift(found)
         self.lifted[id(found)] = (found, value)
         self.observer.lifted(found, value)
+        if isinstance(value, Ref):
+            self.heap.stand_in(value.key)
         return value
 
     def real_class(self, cls: Class) -> type | None:

@@ -48,6 +48,7 @@ class Heap:
         self._own: set[int] = set()  # the dicts that no other version has
         self._derived: dict[int, list[tuple[int, tuple[Any, ...], int]]] = {}
         self.dictionaries: set[int] = set()  # of the program; their keys are data
+        self._before: dict[int, Any] = {}  # the contents of real objects, before the program ran
         self._views: dict[int, Callable[[], Any]] = {}
         self.late = LateReads(lambda: self.contents, self.dictionaries)
 
@@ -146,6 +147,17 @@ class Heap:
         """Note that the program has changed a dict in place."""
         if self.links is not None and ref.key in self.links.keys:
             self.links.changed(ref.key)
+
+    def stand_in(self, key: int) -> None:
+        """Note that an object stands in for a real one, whose content it has now."""
+        content = self.contents.get(key)
+        self._before[key] = dict(content) if type(content) is dict else content
+
+    def whole(self, snapshot: dict[int, Any]) -> None:
+        """Add the real objects that were met since to a snapshot: they were there then."""
+        for key, content in self._before.items():
+            if key not in snapshot and key in self.contents:
+                snapshot[key] = dict(content) if type(content) is dict else content
 
     def drop(self, key: int) -> None:
         """Forget the content of an object that nothing refers to any more."""

@@ -10,6 +10,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import interpreting, op
+from hagane.ops.functions.numbers.elementary import cast
 
 
 @TORCH.function("autograd.grad")
@@ -52,7 +53,7 @@ def grad(
         ones = [
             op("ConstantOfShape", op("Shape", y), value=ir.tensor(np.ones(1, y.dtype.numpy())))
             if weight is None
-            else weight
+            else cast(weight, y.dtype)
             for y, weight in zip(sources, weights, strict=True)
         ]
     found = t.emit.gradients(sources, ones, tensors)
