@@ -125,3 +125,34 @@ def test_sizes_that_fit_in_no_form_are_told_as_those_of_the_call() -> None:
     step(module, torch.randn(4, 3), torch.randn(8))
     with pytest.raises(CaptureError, match=r"axis -1 has sizes 10 and 9"):
         step(module, torch.randn(5, 3), torch.randn(9))
+
+
+class Words(nn.Module):
+    """Scores for each word of a text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.scores = nn.Embedding(5, 4), nn.Linear(4, 5)
+
+    def forward(self, words: Any) -> Any:
+        return self.scores(torch.tanh(self.words(words)))
+
+
+def next_words(module: Any, words: Any, following: Any) -> Any:
+    return nn.functional.cross_entropy(module(words).view(-1, 5), following)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "attempts"),  # of which each but the first is made after one that is refused
+    [
+        ([(6, 2), (6, 2), (3, 2), (5, 2), (4, 2), (7, 2)], 3),
+        ([(6, 2), (6, 4), (3, 4), (5, 3), (4, 2), (7, 4)], 5),
+    ],
+)
+def test_rows_that_are_flattened_need_no_program_for_each_size(
+    compiled: list[int], sizes: list[tuple[int, int]], attempts: int
+) -> None:
+    torch.manual_seed(0)
+    texts = [torch.randint(5, (rows + 1, texts)) for rows, texts in sizes]
+    compare(Words(), next_words, [(text[:-1], text[1:].reshape(-1)) for text in texts])
+    assert len(compiled) == attempts

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from math import prod
 
 Shape = tuple[int, ...]
+Axis = tuple[int, int]  # the place of a tensor, and the number of an axis of it
 
 
 class Sizes:
@@ -32,6 +34,7 @@ class Sizes:
         }
         if self._batch:
             self._open.update(axis for axis in self._class if axis[1] == 0)
+        self._multiples: dict[Axis, dict[tuple[Axis, ...], int]] = {}
 
     def describe(self, shapes: Sequence[Shape]) -> list[list[list[str]]]:
         """Return the sizes of a call as text: names for open ones, numbers for the others.
@@ -40,7 +43,8 @@ class Sizes:
             shapes: Of as many tensors, with as many axes, as the first ones.
 
         Returns:
-            Three forms: first axes and others apart, joined, and numbers alone.
+            Four forms: first axes and others apart; joined; apart, and sizes that were always a
+            multiple of others as such (rows of a text that is flattened); numbers alone.
         """
         now = [tuple(shape) for shape in shapes]
         if self._last is not None and now == self._last[0]:
@@ -53,11 +57,51 @@ class Sizes:
         for key, found in self._class.items():
             parted = (found, shapes[key[0]][key[1]])
             self._class[key] = numbers.setdefault(parted, len(numbers))
+        self._follow_multiples(now)
         plainly = [[str(size) for size in shape] for shape in shapes]
         self._plainly = plainly
-        made = [*(self._named(plainly, joined=joined) for joined in (False, True)), plainly]
+        apart, joined = (self._named(plainly, joined=joined) for joined in (False, True))
+        made = [apart, joined, self._as_multiples(apart, joined), plainly]
         self._last = now, made
         return made
+
+    def _follow_multiples(self, shapes: Sequence[Shape]) -> None:
+        """Note of which open axes, or pairs of axes of one tensor, others are multiples so far."""
+        axes = sorted(self._open)
+        pairs = [(a, b) for a in axes for b in axes if a[0] == b[0] and a[1] < b[1]]
+        parts = [*((axis,) for axis in axes), *pairs]
+
+        def times(axis: Axis, part: Sequence[Axis], sizes: Sequence[Shape]) -> int:
+            whole = prod(sizes[n][k] for n, k in part)
+            many, rest = divmod(sizes[axis[0]][axis[1]], max(1, whole))
+            return many if whole and not rest else 0
+
+        before = self._multiples
+        self._multiples = {axis: {} for axis in axes}
+        for axis in axes:
+            for part in parts:
+                if axis not in part:
+                    many = times(axis, part, shapes)
+                    held = before.get(axis, {}).get(part)
+                    wanted = times(axis, part, self._first) if held is None else held
+                    self._multiples[axis][part] = many if many == wanted else 0
+
+    def _as_multiples(self, apart: list[list[str]], joined: list[list[str]]) -> list[list[str]]:
+        """Return sizes of which some are multiples of others; those of ``joined`` if none is."""
+        described, named, used = [list(shape) for shape in apart], set[Axis](), set[Axis]()
+        for (place, axis), held in self._multiples.items():
+            name = apart[place][axis]
+            for part, many in sorted(held.items(), key=lambda item: item[1]):
+                names = [apart[n][k] for n, k in part]
+                is_equal = many == 1 and len(part) == 1
+                is_named = (place, axis) in used or not named.isdisjoint(part)
+                known = any(text.isdigit() for text in (name, *names))
+                if many and not (is_equal or is_named or known or name in names):
+                    described[place][axis] = "*".join([str(many), *names] if many > 1 else names)
+                    named.add((place, axis))
+                    used.update(part)
+                    break
+        return described if named else joined
 
     def set_apart(self, names: Set[str], described: Sequence[Sequence[str]]) -> bool:
         """Let sizes be numbers where they are 1; return whether one of the last call is.
