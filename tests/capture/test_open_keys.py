@@ -78,3 +78,14 @@ def test_a_write_of_a_value_that_is_not_known_is_refused(function: Any) -> None:
     told = r"py:\d+: '[\w.]+' of a dictionary asked for a key that is not known, which only a"
     with pytest.raises(CaptureError, match=told):
         hagane.capture(function, "float32[3]", "int64[3]")
+
+
+def test_a_key_whose_absence_is_handled_is_refused() -> None:
+    def function(x: Any, y: Any) -> Any:
+        try:
+            return x * {"e_0": 2.0, "e_1": 3.0}[f"e_{y[0]}"]
+        except KeyError:
+            return x
+
+    with pytest.raises(CaptureError, match="a text that depends on sizes"):
+        hagane.capture(function, "float32[3]", "int64[3]")

@@ -44,7 +44,12 @@ class OpenKeys(Core):
         return self.outside(_TEXT)
 
     def at_open_key(self, value: Value, index: OpenText) -> Value:
-        """Return the item of a dictionary at a key, of those that fit; ``MISSING`` if none does."""
+        """Return the item of a dictionary at a key, of those that fit; ``MISSING`` if none does.
+
+        That a key is not there no graph notices, so that no handler may wait for it.
+        """
+        if self.handlers:
+            return MISSING
         found = [(index.number_in(key), key) for key in self._keys_of(value)]
         fitting = [(number, key) for number, key in found if number is not None]
         if not fitting or len(fitting) > _MOST_KEYS:
