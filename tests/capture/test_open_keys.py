@@ -35,11 +35,12 @@ class Members(nn.Module):
         self.layers = nn.ModuleDict({"one-2": nn.Linear(4, 4), "one-10": nn.Linear(4, 4)})
         self.layers["02"] = nn.Identity()  # no number is written like this
         self.factors = {"2": 3.0, "10": 5.0}
+        self.terms = {10: 7.0, 2: 1.0}
 
     def forward(self, x: Any, chosen: Any) -> Any:
         place = int(chosen[0]) % 2 * 8 + 2
         name = f"one-{place}"
-        return self.layers[name](x) * self.factors[str(place)]
+        return self.layers[name](x) * self.factors[str(place)] + self.terms[place]
 
 
 @pytest.mark.parametrize("make", [Experts, Members])

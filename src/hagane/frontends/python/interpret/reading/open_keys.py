@@ -56,6 +56,17 @@ class OpenKeys(Core):
             return MISSING
         return self._at_one_of(value, index.number, fitting)
 
+    def at_open_number(self, value: DictRef, index: Value) -> Value:
+        """Return the item at one of the whole numbers that are the keys; ``MISSING`` for others."""
+        content = self.heap[value]
+        scalar = isinstance(index, Tensor) and index.kind == "numpy.ndarray" and index.shape == ()
+        open_ = is_size(index) or (scalar and index.dtype.is_integer())
+        if not self.emit.builds or self.handlers or not open_ or value.kind != "dict":
+            return MISSING
+        if not content or len(content) > _MOST_KEYS or any(type(key) is not int for key in content):
+            return MISSING
+        return self._at_one_of(value, index, [(key, key) for key in content])
+
     def _keys_of(self, value: Value) -> list[str]:
         content: Any = ()
         if isinstance(value, DictRef):
@@ -66,7 +77,9 @@ class OpenKeys(Core):
         known = isinstance(content, dict | list)
         return [key for key in content if isinstance(key, str)] if known else []
 
-    def _at_one_of(self, value: Value, number: Value, keys: Sequence[tuple[int, str]]) -> Value:
+    def _at_one_of(
+        self, value: Value, number: Value, keys: Sequence[tuple[int, int | str]]
+    ) -> Value:
         (first, key), *rest = keys
         if not rest:
             return self.item(value, key)
