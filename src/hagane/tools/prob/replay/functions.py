@@ -16,10 +16,11 @@ from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge
 from hagane.tools.prob.replay.chance import OtherChance
-from hagane.tools.prob.replay.explore import Explorer, Uncounted, Unrepeatable
+from hagane.tools.prob.replay.explore import Explorer, Uncounted
 from hagane.tools.prob.replay.folded import folded
 from hagane.tools.prob.replay.marked import Marked
 from hagane.tools.prob.replay.outcomes import Outcomes
+from hagane.tools.prob.replay.runs import Unrepeatable
 
 
 def replayed(
