@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ from hagane.tools.prob.replay.reached import Reached
 # The generator behind the functions of ``random``: randint, randrange, choice, shuffle and sample
 # ask it for a whole number below another.
 _GENERATOR = random.randint.__self__  # type: ignore[attr-defined]
-_SAMPLE = random.Random.sample.__code__
+_SAMPLE, _SHUFFLE = random.Random.sample, random.Random.shuffle
 _OF_NUMPY = ("default_rng", "Generator", "RandomState", "SeedSequence")
 _NOTHING = object()
 
@@ -33,7 +33,7 @@ def _taken() -> set[int]:
     frame = sys._getframe(2)
     while frame.f_code.co_filename == __file__ and frame.f_back is not None:
         frame = frame.f_back
-    if frame.f_code is not _SAMPLE:
+    if frame.f_code is not _SAMPLE.__code__:
         return set()
     taken = frame.f_locals.get("selected")
     return taken if isinstance(taken, set) else set()
@@ -60,6 +60,20 @@ class _Draws:
             place += other <= place
         return place
 
+    def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:
+        deciding: Any = self.decider()
+        plain = isinstance(population, Sequence) and counts is None and 0 <= k <= len(population)
+        if plain and hasattr(deciding, "dealt"):
+            return deciding.dealt(population, k)  # type: ignore[no-any-return]
+        return _SAMPLE(_GENERATOR, population, k, counts=counts)
+
+    def shuffle(self, x: Any) -> None:
+        deciding: Any = self.decider()
+        if hasattr(deciding, "dealt") and isinstance(x, list):
+            x[:] = deciding.dealt(x, len(x))
+        else:
+            _SHUFFLE(_GENERATOR, x)
+
     def getrandbits(self, k: int) -> int:
         deciding = self.decider()
         assert deciding is not None
@@ -77,7 +91,10 @@ class _Draws:
         return continuous_draw("exponential") / exact(lambd)
 
 
-_DRAWN = ("_randbelow", "getrandbits", "random", "gauss", "normalvariate", "expovariate")
+_DRAWN = (
+    "_randbelow", "getrandbits", "random", "gauss", "normalvariate", "expovariate", "sample",
+    "shuffle",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

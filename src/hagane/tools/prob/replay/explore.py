@@ -20,11 +20,12 @@ from hagane.tools.prob.draws import ObservationFailed, deciding
 from hagane.tools.prob.engines.chains.absorbing import TooMuchWork, Transition, visits
 from hagane.tools.prob.language.ratios import Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse_generators
-from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, RETURNED, STEP, Marked
+from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, RETURNED, STEP, UNORDERED, Marked
 from hagane.tools.prob.replay.older import older, outside
 from hagane.tools.prob.replay.outcomes import Outcomes
 from hagane.tools.prob.replay.reached import reached
 from hagane.tools.prob.replay.runs import LITTLE, Picks, Run, State, Stop, Unrepeatable
+from hagane.tools.prob.replay.unseen import shown
 
 _MOST_STEPS = 1_500_000  # draws and turns of all runs together
 _MOST_STEPS_OF_FORMULAS, _MOST_FORMULAS = 40_000, 1_000  # steps and states with parameters
@@ -33,6 +34,7 @@ _FRUITLESS_STEPS = 200_000  # since a run came to its end, or to a state
 PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
 _MOST_STATES = 100_000
 _MOST_SECONDS = 30.0  # of processor time, for all runs together
+_RUNS_A_LOOK = 16  # at the clock
 _MOST_SUMS = 300_000  # of the elimination of one component while runs are open
 _CHECKED = 20  # runs that are run twice; fewer are run as many times together
 _MOST_SECONDS_OF_CHECKS = 0.2
@@ -59,9 +61,11 @@ class Explorer:
         arguments: Its arguments.
         counts: Whether means of counters are enough.
         most: How many runs may be followed.
+        steps: How many draws and turns they may have together.
         clock: Tells the processor time, in seconds.
     """
 
+    run: type[Run] = Run
     every = False  # mark is a state, also without a draw since the last one
 
     def __init__(
@@ -71,14 +75,17 @@ class Explorer:
         *,
         counts: bool,
         most: int,
+        steps: int = _MOST_STEPS,
         clock: Callable[[], float] = time.process_time,
     ):
         self.clock = clock
         self.until = clock() + _MOST_SECONDS
+        self.late = False
         self.marked = marked
         self.arguments = arguments
         self.counters = marked.counters if counts else frozenset[str]()
         self.most = most
+        self.most_steps = steps
         self.steps = 0
         self.arrived = 0  # the step at which a run last came to its end, or to a state
         self.runs = 0
@@ -91,6 +98,9 @@ class Explorer:
         # Probabilities that are functions of parameters.
         self.shares: dict[Ratio, None] = {}
         self._checked: list[tuple[Picks, Any]] = []
+
+    def ended(self, run: Run, value: Any, failure: Exception | None) -> None:
+        """Look at a run that came to its end."""
 
     def folds(self, run: Run, number: int, frame: Any) -> bool:
         """Tell whether a mark was taken for something else than a state."""
@@ -130,7 +140,7 @@ class Explorer:
         if more:
             place, size = since[-1]
             self._push(state, (*since[:-1], (place + 1, size)), weight, -chance, more - 1)
-        return Run(self, state, since, weight, -chance)
+        return self.run(self, state, since, weight, -chance)
 
     @property
     def is_full(self) -> bool:
@@ -182,9 +192,11 @@ class Explorer:
             enough *= 4
 
     def _is_most(self) -> bool:
-        if self.steps > _MOST_STEPS or self.runs > self.most or self.is_full:
+        if self.steps > self.most_steps or self.runs > self.most or self.is_full:
             return True
-        return self.steps - self.arrived > _FRUITLESS_STEPS or self.clock() > self.until
+        if self.runs % _RUNS_A_LOOK == 0 and self.clock() > self.until:
+            self.late = True
+        return self.late or self.steps - self.arrived > _FRUITLESS_STEPS
 
     def _is_over(self) -> bool:
         return self.tangled or self.failure is not None
@@ -211,6 +223,7 @@ class Explorer:
             raise run.fault
         if run.stopped:
             return
+        self.ended(run, value, failure)
         if failure is not None:
             if isinstance(failure, ObservationFailed):
                 self.reach(run, ("rejected",), 0)
@@ -219,7 +232,7 @@ class Explorer:
             return
         if run.at < len(run.picks):
             raise Unrepeatable("runs with the same draws differ")
-        if len(self._checked) < _CHECKED:
+        if len(self._checked) < _CHECKED and self.run is Run:
             self._checked.append((tuple(run.picks), value))
         if isinstance(value, _Counted):
             self.reach(run, ("counted",), _whole(value.value) - run.base)
@@ -232,14 +245,14 @@ class Explorer:
             ITEMS: run.items,
             STEP: self.step,
             RETURNED: self.returned,
+            UNORDERED: getattr(run, "unordered", _same),
             COUNTED: _Counted if self.counters else _same,
         }
         token = deciding.set(run)
         try:
-            value = self.marked.bound(called)(*self.arguments)
+            return _result(self.marked.bound(called)(*self.arguments))
         finally:
             deciding.reset(token)
-        return _result(value)
 
     def _check(self) -> None:
         """Run some runs again, which have to end alike; few of them several times."""
@@ -324,6 +337,7 @@ def _whole(value: Any) -> int:
 
 def _result(value: Any) -> Any:
     """Return a result with lists as tuples."""
+    value = shown(value)
     if isinstance(value, list | tuple):
         return tuple(map(_result, value))
     return value

@@ -16,11 +16,15 @@ from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge
 from hagane.tools.prob.replay.chance import OtherChance
-from hagane.tools.prob.replay.explore import Explorer, Uncounted
+from hagane.tools.prob.replay.explore import PRECISE, Explorer, Uncounted
 from hagane.tools.prob.replay.folded import folded
+from hagane.tools.prob.replay.glimpsed import deals, glimpsed
 from hagane.tools.prob.replay.marked import Marked
 from hagane.tools.prob.replay.outcomes import Outcomes
 from hagane.tools.prob.replay.runs import Unrepeatable
+
+# Steps after which it is tried whether cards need to be drawn as a whole.
+_BRIEF = 40_000
 
 
 def replayed(
@@ -104,6 +108,16 @@ def _explored(
         alike = folded(function, arguments, limits.runs)
         if alike is not None:
             return alike
+    if deals(function.function):
+        brief = Explorer(function, arguments, counts=counts, most=limits.runs, steps=_BRIEF)
+        try:
+            found = brief.explore()
+        except Uncounted:
+            return _explored(function, arguments, limits, source, span, counts=False)
+        if not brief.shares and brief.failure is None and found.open > PRECISE:
+            seen = glimpsed(function, arguments, counts=counts, most=limits.runs)
+            if seen is not None:
+                return seen
     explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
     try:
         found = explorer.explore()

@@ -12,11 +12,13 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from hagane.tools.prob.replay.counters import counters_of, idle_of
+from hagane.tools.prob.replay.unordered import unordered
 from hagane.tools.prob.replay.walkers import Walker, added, walkers_of
 
 # Names that no program has: of a function at each turn, of one for the items of a ``for`` loop, of
 # one for results that count.
 MARK, ITEMS, COUNTED, STEP, RETURNED = "<mark>", "<items>", "<counted>", "<step>", "<returned>"
+UNORDERED = "<unordered>"  # of hands whose order makes no difference
 
 
 # A field of definitions from Python 3.12 on.
@@ -73,7 +75,7 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
     counters = frozenset(sorted(counters_of(tree) - {*function.__code__.co_cellvars})[:1])
     shared = {*function.__code__.co_cellvars, *function.__code__.co_freevars}
     walkers = tuple(each for each in walkers_of(tree) if each.name not in shared)
-    marking = _Marking(counters, frozenset(each.name for each in walkers))
+    marking = _Marking(counters, frozenset(each.name for each in walkers), unordered(tree))
     own = copy.deepcopy(tree)
     own.decorator_list = []
     own.body = [marking.visit(statement) for statement in own.body]
@@ -100,9 +102,12 @@ def _code_of(code: CodeType, name: str) -> CodeType:
 class _Marking(ast.NodeTransformer):
     """Puts marks at turns, where the interpreter's stack holds the items of loops alone."""
 
-    def __init__(self, counters: frozenset[str], walkers: frozenset[str]) -> None:
+    def __init__(
+        self, counters: frozenset[str], walkers: frozenset[str], hands: frozenset[str]
+    ) -> None:
         self.counters = counters
         self.walkers = walkers
+        self.hands = hands
         self.loops: list[tuple[int, ...]] = []
         self._around: tuple[int, ...] = ()
         self._count = 0
@@ -137,6 +142,10 @@ class _Marking(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         self._note_step(node)
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id in self.hands:
+            called = ast.Call(ast.Name(UNORDERED, ast.Load()), [node.value], [])
+            node.value = ast.copy_location(called, node.value)
         return node
 
     def _note_step(self, node: ast.Assign | ast.AugAssign) -> None:
