@@ -75,8 +75,8 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
     counters = frozenset(sorted(counters_of(tree) - {*function.__code__.co_cellvars})[:1])
     shared = {*function.__code__.co_cellvars, *function.__code__.co_freevars}
     walkers = tuple(each for each in walkers_of(tree) if each.name not in shared)
-    marking = _Marking(counters, frozenset(each.name for each in walkers), unordered(tree))
-    own = copy.deepcopy(tree)
+    marking = _Marking(counters, frozenset(each.name for each in walkers))
+    own = _Dealing(copy.deepcopy(tree)).made
     own.decorator_list = []
     own.body = [marking.visit(statement) for statement in own.body]
     free = function.__code__.co_freevars
@@ -99,15 +99,28 @@ def _code_of(code: CodeType, name: str) -> CodeType:
     raise AssertionError(name)
 
 
+class _Dealing(ast.NodeTransformer):
+    """Passes hands whose order makes no difference through a function."""
+
+    def __init__(self, tree: ast.FunctionDef) -> None:
+        self._hands = unordered(tree)
+        self.made = self.visit(tree)
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return a node, in a call if it is such a hand."""
+        found = self.generic_visit(node)
+        if node not in self._hands:
+            return found
+        called = ast.Call(ast.Name(UNORDERED, ast.Load()), [found], [])  # type: ignore[list-item]
+        return ast.copy_location(called, node)
+
+
 class _Marking(ast.NodeTransformer):
     """Puts marks at turns, where the interpreter's stack holds the items of loops alone."""
 
-    def __init__(
-        self, counters: frozenset[str], walkers: frozenset[str], hands: frozenset[str]
-    ) -> None:
+    def __init__(self, counters: frozenset[str], walkers: frozenset[str]) -> None:
         self.counters = counters
         self.walkers = walkers
-        self.hands = hands
         self.loops: list[tuple[int, ...]] = []
         self._around: tuple[int, ...] = ()
         self._count = 0
@@ -142,10 +155,6 @@ class _Marking(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         self._note_step(node)
-        target = node.targets[0]
-        if isinstance(target, ast.Name) and target.id in self.hands:
-            called = ast.Call(ast.Name(UNORDERED, ast.Load()), [node.value], [])
-            node.value = ast.copy_location(called, node.value)
         return node
 
     def _note_step(self, node: ast.Assign | ast.AugAssign) -> None:

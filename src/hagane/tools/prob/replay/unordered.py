@@ -1,9 +1,8 @@
-"""Names of hands of which a function uses no order: it counts, sums, sorts or asks for members."""
+"""Hands of which a function uses no order: it counts, sums, sorts or asks for members."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 _OF_ALL = frozenset(
     ("len", "set", "frozenset", "sorted", "sum", "max", "min", "any", "all", "Counter")
@@ -11,8 +10,8 @@ _OF_ALL = frozenset(
 _DEALT, _MIXED = "sample", "shuffle"
 
 
-def unordered(tree: ast.FunctionDef) -> frozenset[str]:
-    """Return the variables that hold a hand, all of whose uses are the same in any order.
+def unordered(tree: ast.FunctionDef) -> frozenset[ast.expr]:
+    """Return the expressions that deal a hand, all of whose uses are the same in any order.
 
     What such uses call is not looked into.
 
@@ -20,11 +19,12 @@ def unordered(tree: ast.FunctionDef) -> frozenset[str]:
         tree: The function.
     """
     uses = _Uses(tree)
-    return frozenset(
-        name
+    named = {
+        value
         for name, value in uses.set_once.items()
         if uses.deals(value) and uses.is_unordered(name)
-    )
+    }
+    return frozenset(named.union(call for call in uses.samples if uses.is_free(call)))
 
 
 def _name_of(function: ast.expr) -> str:
@@ -37,10 +37,13 @@ class _Uses:
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.above: dict[ast.AST, ast.AST] = {}
         self.read: dict[str, list[ast.Name]] = {}
+        self.samples: list[ast.Call] = []
         stored: dict[str, int] = {}
         for node in ast.walk(tree):
             for inner in ast.iter_child_nodes(node):
                 self.above[inner] = node
+            if isinstance(node, ast.Call) and _name_of(node.func) == _DEALT:
+                self.samples.append(node)
             if isinstance(node, ast.Name):
                 if isinstance(node.ctx, ast.Load):
                     self.read.setdefault(node.id, []).append(node)
@@ -56,7 +59,7 @@ class _Uses:
     def deals(self, value: ast.expr) -> bool:
         """Return whether a value is a sample, or a part of a list that is mixed and no more."""
         if isinstance(value, ast.Call):
-            return _name_of(value.func) == _DEALT
+            return value in self.samples
         if not (isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice)):
             return False
         if not isinstance(value.value, ast.Name):
@@ -69,9 +72,10 @@ class _Uses:
 
     def is_unordered(self, name: str) -> bool:
         """Return whether all uses of a variable are the same in any order of its items."""
-        return all(self._is_free(use) for use in self.read.get(name, ()))
+        return all(self.is_free(use) for use in self.read.get(name, ()))
 
-    def _is_free(self, use: ast.expr) -> bool:
+    def is_free(self, use: ast.expr) -> bool:
+        """Return whether a use is the same in any order of the items."""
         above = self.above[use]
         match above:
             case ast.Call(func=function, args=[first]) if first is use:
@@ -101,7 +105,7 @@ class _Uses:
             target = above.targets[0]
             name = target.id if isinstance(target, ast.Name) else ""
             return self.set_once.get(name) is made and self.is_unordered(name)
-        return self._is_free(made)
+        return self.is_free(made)
 
 
 def _adds(statement: ast.stmt) -> bool:
@@ -112,12 +116,3 @@ def _adds(statement: ast.stmt) -> bool:
         case ast.Expr(ast.Call(func=ast.Attribute(attr="add"))):
             return True
     return False
-
-
-def names_in(tree: ast.AST) -> Iterator[str]:
-    """Yield the names and attributes that some code has."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
