@@ -109,6 +109,18 @@ def points() -> int:
     return sum(2 * (card % 4) for card in hand) + (5 in hand)
 
 
+def most_frequent() -> int:
+    hand = random.sample(FEW, 3)
+    return Counter(card.rank for card in hand).most_common(1)[0][0]
+
+
+def lowest() -> int:
+    hand = random.sample(FEW, 3)
+    if len({card.suit for card in hand}) == 1:
+        return 0
+    return min(hand, key=lambda card: card.rank).suit.value
+
+
 def without_a_name() -> int:
     ranks = set()
     for card in random.sample(FEW, 3):
@@ -133,6 +145,8 @@ def later_looked_at() -> int:
         run_in_a_suit,
         against_another,
         points,
+        most_frequent,
+        lowest,
         without_a_name,
         later_looked_at,
     ],
@@ -218,6 +232,16 @@ def hands_of(body: str) -> list[str]:
         ("return len({c.suit for c in sample(d, 5)})", True),
         ("for c in sample(d, 5):\n    s.add(c)\nreturn len(s)", True),
         ("return sample(d, 5)[0]", False),
+        ("n = Counter(c[0] for c in sample(d, 5))\nreturn max(n.values()) + n[1]", True),
+        ("n = Counter(c[0] for c in sample(d, 5))\nreturn n.most_common(1)[0][0]", False),
+        ("return next(iter(set(sample(d, 5))))", False),
+        ("return [c for c in set(sample(d, 5))][0]", False),
+        ("h = sample(d, 5)\nreturn max(h, key=f)", False),
+        ("h = sample(d, 5)\nn = {}\nfor c in h:\n    n[c] += 1\nreturn n.get(3)", True),
+        ("h = sample(d, 5)\nn = {}\nfor c in h:\n    n[c] += 1\nreturn list(n)[0]", False),
+        ("h = sample(d, 5)\nn = ''\nfor c in h:\n    n += c\nreturn n", False),
+        ("h = sample(d, 5)\nn = 0\nfor c in h:\n    n += n * c\nreturn n", False),
+        ("mine = {1}\nh = sample(d, 5)\nreturn len(mine & set(h)) == 3", True),
     ],
 )
 def test_hands_whose_order_makes_no_difference_are_known(body: str, free: bool) -> None:
