@@ -47,6 +47,12 @@ def flush() -> bool:
     return len({suit for _, suit in hand}) == 1
 
 
+def lottery() -> bool:
+    mine = {3, 11, 19, 27, 35, 43}
+    drawn = random.sample(range(1, 50), 6)
+    return sum(number in mine for number in drawn) == 3
+
+
 def flush_by_turns() -> bool:
     deck = [f"{rank}{suit}" for rank in "23456789TJQKA" for suit in "cdhs"]
     random.shuffle(deck)
@@ -68,6 +74,7 @@ def aces() -> bool:
     [
         (flush, Fraction(33, 16660)),
         (flush_by_turns, Fraction(33, 16660)),
+        (lottery, Fraction(math.comb(6, 3) * math.comb(43, 3), math.comb(49, 6))),
         (aces, Fraction(math.comb(4, 2) * 48, math.comb(52, 3))),
     ],
 )
@@ -128,6 +135,12 @@ def without_a_name() -> int:
     return len(ranks)
 
 
+def members() -> bool:
+    hand = random.sample(range(12), 3)
+    low = hand[0] not in range(4, 12)
+    return low and any(card in {1, 5, hand[2]} for card in hand[:2])
+
+
 def later_looked_at() -> int:
     deck = list(range(10))
     random.shuffle(deck)
@@ -148,6 +161,7 @@ def later_looked_at() -> int:
         most_frequent,
         lowest,
         without_a_name,
+        members,
         later_looked_at,
     ],
 )

@@ -20,12 +20,21 @@ from hagane.tools.prob.draws import ObservationFailed, deciding
 from hagane.tools.prob.engines.chains.absorbing import TooMuchWork, Transition, visits
 from hagane.tools.prob.language.ratios import Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse_generators
-from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, RETURNED, STEP, UNORDERED, Marked
+from hagane.tools.prob.replay.marked import (
+    CONTAINS,
+    COUNTED,
+    ITEMS,
+    MARK,
+    RETURNED,
+    STEP,
+    UNORDERED,
+    Marked,
+)
 from hagane.tools.prob.replay.older import older, outside
 from hagane.tools.prob.replay.outcomes import Outcomes
 from hagane.tools.prob.replay.reached import reached
 from hagane.tools.prob.replay.runs import LITTLE, Picks, Run, State, Stop, Unrepeatable
-from hagane.tools.prob.replay.unseen import shown
+from hagane.tools.prob.replay.unseen import contains, shown
 
 _MOST_STEPS = 1_500_000  # draws and turns of all runs together
 _MOST_STEPS_OF_FORMULAS, _MOST_FORMULAS = 40_000, 1_000  # steps and states with parameters
@@ -246,6 +255,7 @@ class Explorer:
             STEP: self.step,
             RETURNED: self.returned,
             UNORDERED: getattr(run, "unordered", _same),
+            CONTAINS: contains,
             COUNTED: _Counted if self.counters else _same,
         }
         token = deciding.set(run)

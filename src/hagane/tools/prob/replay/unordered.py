@@ -30,6 +30,14 @@ def unordered(tree: ast.FunctionDef) -> frozenset[ast.expr]:
     return frozenset(named.union(call for call in uses.samples if uses.is_free(call)))
 
 
+def is_dealing(tree: ast.AST) -> bool:
+    """Return whether a function deals hands."""
+    return any(
+        isinstance(node, ast.Call) and _name_of(node.func) in (_DEALT, _MIXED)
+        for node in ast.walk(tree)
+    )
+
+
 def _name_of(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr

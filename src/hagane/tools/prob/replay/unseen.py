@@ -239,6 +239,13 @@ def shown(value: Any) -> Any:
     return Unseen._whole(value) if type(value) is Unseen else value
 
 
+def contains(item: Any, items: Any) -> bool:
+    """Return whether something is in a container; of a drawn item no more is asked."""
+    if type(item) is Unseen and type(items) in (set, frozenset, dict, range):
+        return bool(item._ask(lambda value: value in items))
+    return item in items
+
+
 class Unseen:
     """A drawn item, or a part of one.
 
