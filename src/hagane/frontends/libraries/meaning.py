@@ -31,18 +31,11 @@ from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.composing import PROGRAMS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
-from hagane.frontends.libraries.typed_only import reason_of
+from hagane.frontends.libraries.typed_only import DRAWN_LATE, reason_of, refusal
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
 
-# Draws that a program may make and not use, as layers that are skipped in training do; a use is refused.
-_DRAWN_LATE = frozenset(
-    (*(f"torch.{name}" for name in (
-        "rand", "randn", "rand_like", "randn_like", "normal", "bernoulli", "Tensor.bernoulli")),
-     *(f"numpy.random.{name}" for name in (
-         "uniform", "normal", "standard_normal", "random", "random_sample", "rand", "randn")))
-)  # fmt: skip
 # Operators that other packages add to PyTorch, and functions that return no tensor: tests of their
 # own compare them with their definition.
 _ADDED = frozenset(
@@ -124,17 +117,17 @@ class MeaningTables(SharingTables):
         if name in _STRUCTURE:
             return run()
         refused = not self._trusting and not (name in DRAWN and core.emit.draws_noise)
-        if refused and name not in _DRAWN_LATE:
+        if refused and name not in DRAWN_LATE:
             self._refuse(name)
         before, self._frame = self._frame, core.frame
         try:
             made = run()
         finally:
             self._frame = before
-        if refused and name in _DRAWN_LATE and isinstance(made, Tensor):
+        if refused and name in DRAWN_LATE and isinstance(made, Tensor):
             place = core.collector.within(core.frame) or core.collector.place_of(core.frame)
             drawn = f" (drawn in {place.file}:{place.line})" if place is not None else ""
-            core.emit.explain(made, self._refusal(name) + drawn)
+            core.emit.explain(made, refusal(name) + drawn)
         return made
 
     def _refuse(self, name: str) -> None:
@@ -157,14 +150,7 @@ class MeaningTables(SharingTables):
         if name in UNCOMPUTED:
             raise CheckError("capture", f"'{name}' cannot be captured: {UNCOMPUTED[name]}")
         if name not in MEANT and id(self._handler(name)) not in self._handlers:
-            raise CheckError("capture", self._refusal(name))
-
-    def _refusal(self, name: str) -> str:
-        """Return why a name has no meaning in a graph."""
-        reason = reason_of(name)
-        yet = "" if reason else " yet"
-        told = reason or "the checker knows its types, not its values"
-        return f"'{name}' cannot be captured{yet}: {told}"
+            raise CheckError("capture", refusal(name))
 
     def call(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
