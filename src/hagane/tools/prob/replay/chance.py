@@ -28,17 +28,6 @@ _OF_NUMPY = ("default_rng", "Generator", "RandomState", "SeedSequence")
 _NOTHING = object()
 
 
-def _taken() -> set[int]:
-    """Return the places that a ``sample`` of few draws again, as often as it meets them."""
-    frame = sys._getframe(2)
-    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
-        frame = frame.f_back
-    if frame.f_code is not _SAMPLE.__code__:
-        return set()
-    taken = frame.f_locals.get("selected")
-    return taken if isinstance(taken, set) else set()
-
-
 class OtherChance(Exception):
     """A random number that is no draw."""
 
@@ -48,13 +37,20 @@ class _Draws:
 
     def __init__(self, decider: Callable[[], Decider | None]) -> None:
         self.decider = decider
+        self._shared_below = _GENERATOR._randbelow
 
     def _randbelow(self, size: int) -> int:
         deciding = self.decider()
-        assert deciding is not None
-        taken = _taken()
-        if not taken:
+        if deciding is None:  # of another thread
+            return self._shared_below(size)  # type: ignore[no-any-return]
+        frame = sys._getframe(1)
+        if frame.f_code.co_filename == __file__ and frame.f_back is not None:
+            frame = frame.f_back
+        if frame.f_code is not _SAMPLE.__code__:
             return deciding.uniform(size)
+        # A sample of few draws again, as often as it meets a place that it has taken.
+        taken = frame.f_locals.get("selected")
+        taken = taken if isinstance(taken, set) else set()
         place = deciding.uniform(size - len(taken))
         for other in sorted(taken):
             place += other <= place
@@ -157,7 +153,9 @@ def _own(decider: Callable[[], Decider | None]) -> list[tuple[Any, str, Any]]:
     found = []
     for name in _DRAWN:
         draw = getattr(draws, name)
-        shared = _drawing(decider, draw, getattr(_GENERATOR, name))
+        shared = (
+            draw if name == "_randbelow" else _drawing(decider, draw, getattr(_GENERATOR, name))
+        )
         of_system = _drawing(decider, draw, getattr(random.SystemRandom, name), own=True)
         found += [(_GENERATOR, name, shared), (random.SystemRandom, name, of_system)]
         if hasattr(random, name):

@@ -70,7 +70,6 @@ class Explorer:
         arguments: Its arguments.
         counts: Whether means of counters are enough.
         most: How many runs may be followed.
-        steps: How many draws and turns they may have together.
         clock: Tells the processor time, in seconds.
     """
 
@@ -84,7 +83,6 @@ class Explorer:
         *,
         counts: bool,
         most: int,
-        steps: int = _MOST_STEPS,
         clock: Callable[[], float] = time.process_time,
     ):
         self.clock = clock
@@ -94,7 +92,7 @@ class Explorer:
         self.arguments = arguments
         self.counters = marked.counters if counts else frozenset[str]()
         self.most = most
-        self.most_steps = steps
+        self.most_steps = _MOST_STEPS
         self.steps = 0
         self.arrived = 0  # the step at which a run last came to its end, or to a state
         self.runs = 0

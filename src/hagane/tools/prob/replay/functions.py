@@ -108,19 +108,18 @@ def _explored(
         alike = folded(function, arguments, limits.runs)
         if alike is not None:
             return alike
-    if deals(function.function):
-        brief = Explorer(function, arguments, counts=counts, most=limits.runs, steps=_BRIEF)
-        try:
-            found = brief.explore()
-        except Uncounted:
-            return _explored(function, arguments, limits, source, span, counts=False)
-        if not brief.shares and brief.failure is None and found.open > PRECISE:
-            seen = glimpsed(function, arguments, counts=counts, most=limits.runs)
-            if seen is not None:
-                return seen
+    dealing = deals(function.function)
     explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
+    if dealing:
+        explorer.most_steps = _BRIEF
     try:
         found = explorer.explore()
+        if dealing and explorer.failure is None and found.open > PRECISE:
+            seen = glimpsed(function, arguments, counts=counts, most=limits.runs)
+            if seen is not None and not explorer.shares:
+                return seen
+            explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
+            found = explorer.explore()
     except Uncounted:
         return _explored(function, arguments, limits, source, span, counts=False)
     if isinstance(explorer.failure, ParameterDecides):
