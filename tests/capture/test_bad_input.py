@@ -96,12 +96,18 @@ def multiplied(x: Any, y: Any) -> Any:
     return x @ y
 
 
+def shuffled(x: Any) -> Any:
+    random.shuffle(x)
+    return x
+
+
 @pytest.mark.parametrize(
     ("function", "types", "line", "text"),
     [
         (drawn, 1, 1, r"'torch\.rand' cannot be captured: it draws random numbers.*pass them in"),
         (drawn_in_place, 1, 1, r"'torch\.Tensor\.normal_' cannot be captured: it draws random num"),
         (drawn_by_python, 1, 1, "as that of a clock, a random draw or a file; give it as an arg"),
+        (shuffled, 1, 1, "random.shuffle draws random numbers, of which a graph has none; draw an"),
         (clocked, 1, 1, "a number that no operator of the graph computes"),
         (endless, 1, 1, "recursion of 'endless' without an end in sight.*write a loop"),
         (inverted, 1, 1, r"Integers to negative integer powers.*convert it with \.float\(\)"),

@@ -31,6 +31,7 @@ from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.composing import PROGRAMS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
+from hagane.frontends.libraries.torch.jacobians import FUNCTIONAL
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -52,8 +53,9 @@ _ADDED = frozenset(
      "torch.func.functional_call", "torch.func.grad", "torch.func.grad_and_value",
      "torch.func.vmap", "torch.vmap", "torch.func.<vmap>",
      *(f"torch.func.{name}" for name in (
-         "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian", "<hessian>")),
-     "torch.func.<grad>", "torch.func.<grad_and_value>",
+         "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian", "<hessian>",
+         "<grad>", "<grad_and_value>")),
+     *(f"torch.autograd.functional.{name}" for name in FUNCTIONAL),
      "torch.utils.checkpoint.checkpoint_sequential",
      "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
      *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
