@@ -382,8 +382,10 @@ def has_objects(slot: Slot | None) -> bool:
 def is_stackable(slot: Slot | None) -> bool:
     """Whether tensors hold the items of a list: they have tensors or numbers, or are empty."""
     held = list(leaves(Listed(slot)))
-    return bool(held) and _is_counted(slot) and not any(
-        isinstance(leaf, TensorSlot) and leaf.dtype in COMPLEX for leaf in held
+    return (
+        bool(held)
+        and _is_counted(slot)
+        and not any(isinstance(leaf, TensorSlot) and leaf.dtype in COMPLEX for leaf in held)
     )
 
 
