@@ -16,13 +16,13 @@ from hagane.errors import CaptureError
 
 
 def listed(x: Any) -> Any:
-    seen: list[Any] = []
+    seen: Any = []
     made = list(map(seen.append, [x, x + 1]))
     return seen[1] * len(made)
 
 
 def looped(x: Any) -> Any:
-    seen: list[Any] = []
+    seen: Any = []
 
     def items() -> Iterator[Any]:
         for row in x:
@@ -47,7 +47,7 @@ def counted(x: Any) -> Any:
 
 
 def in_the_body(x: Any) -> Any:
-    seen: list[Any] = []
+    seen: Any = []
     total = 0
     for _, row in enumerate(map(lambda row: seen.append(row) or row, x)):
         total = total + row * len(seen)
@@ -64,13 +64,13 @@ def test_what_an_iterator_has_changed_by_its_end_is_read(function: Callable[[Any
 
 
 def before_any(x: Any) -> Any:
-    seen: list[Any] = []
+    seen: Any = []
     made = map(seen.append, [x, x + 1])
     return x * len(seen), made
 
 
 def between(x: Any) -> Any:
-    seen: list[Any] = []
+    seen: Any = []
 
     def items() -> Iterator[Any]:
         for k in range(3):
@@ -82,7 +82,7 @@ def between(x: Any) -> Any:
 
 
 def behind_another(x: Any) -> Any:
-    seen: list[Any] = []
+    seen: Any = []
     pairs = zip(map(seen.append, [x, x]), [1, 2], strict=True)
     return x * len(seen), pairs
 
@@ -114,7 +114,7 @@ def name(x: Any) -> Any:
 
 
 def left(x: Any) -> Any:
-    seen: list[Any] = []
+    seen: Any = []
     any(seen.append(k) or k > 0 for k in range(3))
     return x * len(seen)
 
