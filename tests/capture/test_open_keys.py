@@ -35,11 +35,12 @@ class Members(nn.Module):
         self.layers = nn.ModuleDict({"one-2": nn.Linear(4, 4), "one-10": nn.Linear(4, 4)})
         self.layers["02"] = nn.Identity()  # no number is written like this
         self.factors = {"2": 3.0, "10": 5.0}
+        self.terms = {10: 7.0, 2: 1.0}
 
     def forward(self, x: Any, chosen: Any) -> Any:
         place = int(chosen[0]) % 2 * 8 + 2
         name = f"one-{place}"
-        return self.layers[name](x) * self.factors[str(place)]
+        return self.layers[name](x) * self.factors[str(place)] + self.terms[place]
 
 
 @pytest.mark.parametrize("make", [Experts, Members])
@@ -77,4 +78,15 @@ def filled(x: Any, y: Any) -> Any:
 def test_a_write_of_a_value_that_is_not_known_is_refused(function: Any) -> None:
     told = r"py:\d+: '[\w.]+' of a dictionary asked for a key that is not known, which only a"
     with pytest.raises(CaptureError, match=told):
+        hagane.capture(function, "float32[3]", "int64[3]")
+
+
+def test_a_key_whose_absence_is_handled_is_refused() -> None:
+    def function(x: Any, y: Any) -> Any:
+        try:
+            return x * {"e_0": 2.0, "e_1": 3.0}[f"e_{y[0]}"]
+        except KeyError:
+            return x
+
+    with pytest.raises(CaptureError, match="a text that depends on sizes"):
         hagane.capture(function, "float32[3]", "int64[3]")

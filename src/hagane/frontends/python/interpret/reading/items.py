@@ -137,6 +137,9 @@ class Items(OpenKeys, Iteration):
                     value, content, index, made
                 ):
                     return self.heap[value].element
+            found = self.at_open_number(value, index)
+            if found is not MISSING:
+                return found
             return self.lost("an item of a dictionary at a key that is not known")
         else:
             index = key

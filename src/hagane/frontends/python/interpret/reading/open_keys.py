@@ -44,12 +44,28 @@ class OpenKeys(Core):
         return self.outside(_TEXT)
 
     def at_open_key(self, value: Value, index: OpenText) -> Value:
-        """Return the item of a dictionary at a key, of those that fit; ``MISSING`` if none does."""
+        """Return the item of a dictionary at a key, of those that fit; ``MISSING`` if none does.
+
+        That a key is not there no graph notices, so that no handler may wait for it.
+        """
+        if self.handlers:
+            return MISSING
         found = [(index.number_in(key), key) for key in self._keys_of(value)]
         fitting = [(number, key) for number, key in found if number is not None]
         if not fitting or len(fitting) > _MOST_KEYS:
             return MISSING
         return self._at_one_of(value, index.number, fitting)
+
+    def at_open_number(self, value: DictRef, index: Value) -> Value:
+        """Return the item at one of the whole numbers that are the keys; ``MISSING`` for others."""
+        content = self.heap[value]
+        scalar = isinstance(index, Tensor) and index.kind == "numpy.ndarray" and index.shape == ()
+        open_ = is_size(index) or (scalar and index.dtype.is_integer())
+        if not self.emit.builds or self.handlers or not open_ or value.kind != "dict":
+            return MISSING
+        if not content or len(content) > _MOST_KEYS or any(type(key) is not int for key in content):
+            return MISSING
+        return self._at_one_of(value, index, [(key, key) for key in content])
 
     def _keys_of(self, value: Value) -> list[str]:
         content: Any = ()
@@ -61,7 +77,9 @@ class OpenKeys(Core):
         known = isinstance(content, dict | list)
         return [key for key in content if isinstance(key, str)] if known else []
 
-    def _at_one_of(self, value: Value, number: Value, keys: Sequence[tuple[int, str]]) -> Value:
+    def _at_one_of(
+        self, value: Value, number: Value, keys: Sequence[tuple[int, int | str]]
+    ) -> Value:
         (first, key), *rest = keys
         if not rest:
             return self.item(value, key)
