@@ -106,12 +106,18 @@ def multiplied(x: Any, y: Any) -> Any:
     return x @ y
 
 
+def shuffled(x: Any) -> Any:
+    random.shuffle(x)
+    return x
+
+
 @pytest.mark.parametrize(
     ("function", "types", "line", "text"),
     [
         (drawn, 1, 1, r"'torch\.rand' cannot be captured: it draws random numbers.*pass them in"),
         (drawn_in_place, 1, 1, r"'torch\.Tensor\.normal_' cannot be captured: it draws random num"),
         (drawn_by_python, 1, 1, "as that of a clock, a random draw or a file; give it as an arg"),
+        (shuffled, 1, 1, "random.shuffle draws random numbers, of which a graph has none; draw an"),
         (clocked, 1, 1, "a number that no operator of the graph computes"),
         (dated, 1, 1, "'datetime.datetime.now' is not understood"),
         (numbered, 1, 1, "'uuid.uuid4' is not understood"),

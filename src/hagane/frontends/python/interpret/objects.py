@@ -171,6 +171,8 @@ class Objects(ObjectsOfExceptions):
         content = self.heap[value]
         if self.heap.late.noted:
             self.heap.late.note(value.key, name)
+        if self.heap.late.owed:
+            self.heap.check_owed(value.key, name)
         found = content.get(name, MISSING)
         if isinstance(found, Computed):
             return found.compute()
@@ -179,6 +181,7 @@ class Objects(ObjectsOfExceptions):
             found = self.observer.attribute(value, name, held)
             if found is not MISSING:
                 content[name] = found
+                self.heap.originals.read(value.key, name, found)
         return found
 
     def delete_attribute(self, value: Value, name: str) -> None:
