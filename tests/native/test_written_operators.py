@@ -292,7 +292,11 @@ ROWS[2][3::5, 1] = np.nan
 
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
 @pytest.mark.parametrize(
-    "modes", [["BRANCH_LEQ"], ["BRANCH_LT", "BRANCH_GTE", "BRANCH_EQ", "BRANCH_NEQ"]]
+    "modes",
+    [
+        ["BRANCH_LEQ"],
+        ["BRANCH_LT", "BRANCH_LEQ", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"],
+    ],
 )
 def test_forests_predict_rows(aggregate: str, modes: list[str]) -> None:
     attributes = forest(9, 3, 5, 2, "target", modes)
