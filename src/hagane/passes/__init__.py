@@ -314,6 +314,12 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "expanding",
+        "flatten_volumes",
+        "convolutions of volumes by flat windows become those of images",
+        needs=("Conv",),
+    ),
+    Pass(
+        "expanding",
         "spread_variable",
         "Gemm and BatchNormalization of parameters that vary are taken apart",
         needs=(frozenset({"Gemm", "BatchNormalization"}),),
