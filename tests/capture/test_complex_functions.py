@@ -66,6 +66,7 @@ def counted(n: Any, x: Any) -> Any:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "given"),
     [

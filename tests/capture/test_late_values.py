@@ -185,6 +185,7 @@ class Seldom(hagane.Chain):
         return total + F.sum(x)
 
 
+@pytest.mark.long
 def test_a_state_that_no_iteration_may_set_is_named() -> None:
     wanted = r"the attribute 'cell.c' is None before the call and .* \| None after it"
     with pytest.raises(CaptureError, match=wanted):

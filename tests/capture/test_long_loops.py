@@ -154,6 +154,7 @@ def written(a: Any) -> Any:
     return np.array(first), np.array(other)
 
 
+@pytest.mark.long
 def test_a_list_of_two_names_is_one_list_behind_a_long_loop() -> None:
     compare(written, np.random.default_rng(3).standard_normal(50))
 

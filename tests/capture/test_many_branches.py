@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
+import pytest
 
 import hagane
 from hagane.graph.walk import all_nodes
@@ -25,6 +26,7 @@ def labelled(x):
     return labels, count
 
 
+@pytest.mark.long
 def test_nodes_and_time_grow_with_the_branches() -> None:
     """Each join doubles the formula of a number: formulas, texts and values of them must not."""
     nodes = []

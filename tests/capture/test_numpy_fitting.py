@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import hagane
 
@@ -30,6 +31,7 @@ def conditions(x: Any) -> Any:
     return tuple(np.linalg.cond(both, p) for p in names)
 
 
+@pytest.mark.long
 def test_condition_numbers_are_those_of_numpy() -> None:
     found = hagane.compile(conditions, fullgraph=True)(PLACES)
     for one, other in zip(found, conditions(PLACES), strict=True):

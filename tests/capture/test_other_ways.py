@@ -154,6 +154,7 @@ def test_examples_are_needed() -> None:
         hagane.trace(past, "x")
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_pytorchs_exporter_makes_a_model() -> None:
     torch.manual_seed(0)

@@ -138,6 +138,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield
 
 
+@pytest.mark.long
 def test_calls_of_links_agree(tmp_path: Path) -> None:
     assert agree(random_link_calls.SUBJECT, range(12), tmp_path) >= 12
 

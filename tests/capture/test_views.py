@@ -352,3 +352,19 @@ def test_counters_and_means_that_are_buffers_change_in_place() -> None:
             x = torch.randn(3, 2, generator=torch.Generator().manual_seed(seed))
             torch.testing.assert_close(compiled(x), theirs(x))
     assert ours.count == 3
+
+
+def test_a_view_without_a_name_lies_between_two_writes() -> None:
+    def function(x: Any) -> Any:
+        whole = x * 1
+        y = whole.view(x.shape[0] // 2, 2, x.shape[1] * 2, 5).transpose(2, 1)
+        first = y[:, :2, :, :3]
+        y[:, :2, :, :3] = torch.zeros_like(first).where(first > 0, first)
+        y[:, -2:, :, -3:] = 7
+        return y, whole
+
+    session = hagane.InferenceSession(hagane.capture(function, "float32[2*b, c, 2, 5]"))
+    for b, c in ((1, 2), (3, 4)):
+        x = torch.randn(2 * b, c, 2, 5, generator=torch.Generator().manual_seed(b))
+        for found, expected in zip(session.run(None, {"x": x.numpy()}), function(x), strict=True):
+            np.testing.assert_array_equal(found, expected)

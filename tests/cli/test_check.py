@@ -196,6 +196,7 @@ def test_nothing_is_run_unless_the_source_alone_does_not_do(tmp_path: Path) -> N
     assert not path.with_suffix(".ran").exists()
 
 
+@pytest.mark.long
 def test_an_object_that_only_running_can_make_is_imported_after_it_was_said(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     path = tmp_path / "made.py"

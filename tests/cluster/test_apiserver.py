@@ -105,6 +105,7 @@ def test_budgets_are_listed_with_what_they_allow() -> None:
     assert (status.desired_healthy, status.expected_pods) == (1, 3)
 
 
+@pytest.mark.long
 def test_jobs_are_listed_with_what_has_become_of_their_pods() -> None:
     seen: list[Any] = []
 

@@ -239,6 +239,7 @@ def thousand() -> list[tuple[float, Pod]]:
     return out
 
 
+@pytest.mark.long
 def test_an_outside_process_binds_1000_pods_as_the_same_policy_inside_does() -> None:
     pytest.importorskip("kubernetes", reason="needs the extra 'cluster'")
     inside = EventLog()

@@ -50,7 +50,7 @@ def _repeated(case: str, names: Sequence[str]) -> Iterator[str]:
 
 
 _NETWORKS = {"test_squeezenet_cpu", "test_shufflenet_cpu"}
-_FAMILY = 12
+_FAMILY = 4
 
 
 with warnings.catch_warnings():

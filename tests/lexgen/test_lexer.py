@@ -103,6 +103,7 @@ def test_a_text_in_pieces_gives_the_tokens_of_the_whole(
     assert [t.byte_start for t in pieces] == [len(text[: t.start].encode()) for t in whole]
 
 
+@pytest.mark.long
 @needs_compiler
 @settings(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -39,6 +39,7 @@ def sources() -> list[Path]:
     return [path for path in sorted(folder.glob("*.py")) if path.stat().st_size < 40_000][:40]
 
 
+@pytest.mark.long
 @needs_compiler
 def test_python_sources_have_the_tokens_of_the_standard_library() -> None:
     lexer = ready_lexer("python")

@@ -35,6 +35,7 @@ def check(
     return compare(proto, feed, level, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.skipif("amx" not in RUNNABLE, reason="this processor has no matrix tiles")
 @few(10)
 @given(

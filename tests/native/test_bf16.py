@@ -132,6 +132,7 @@ def test_groups_of_whole_blocks_are_paired_too(level: str, groups: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.long
 @needs_bf16
 @paired_levels
 @FEW

@@ -132,6 +132,7 @@ def test_a_network_of_open_sizes_compiles_once(level: str) -> None:
     agree_over(nodes, feeds, level, shapes, outputs=["y"], constants=constants, length=3000)
 
 
+@pytest.mark.long
 def test_memory_that_grows_and_is_kept_changes_no_result() -> None:
     nodes, constants = small_network()
     named = {"x": ["n", 3, "h", "w"]}

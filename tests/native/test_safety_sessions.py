@@ -176,6 +176,7 @@ def test_three_thousand_sessions_leave_nothing_behind() -> None:
     come_and_go(1000)
 
 
+@pytest.mark.long
 def test_sessions_made_and_dropped_by_many_threads_leave_nothing_behind() -> None:
     one, feed = fixed()
     (want,) = session(one).run(None, feed)

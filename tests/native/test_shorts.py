@@ -40,6 +40,7 @@ def _layer(
     return nodes, constants
 
 
+@pytest.mark.long
 @every_low_precision_level
 @few(5)
 @given(st.data())

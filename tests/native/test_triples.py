@@ -102,6 +102,7 @@ def test_what_is_not_finite_comes_out_as_from_vectors(
     assert (np.abs(got - want) <= 1e-5 * np.abs(want).max(initial=1.0)).all()
 
 
+@pytest.mark.long
 @needs_tiles
 @FEW
 @given(
@@ -157,6 +158,7 @@ def test_what_fills_blocks_of_channels_need_not_stay_finite(
     assert np.abs(got - want).max() <= TOLERANCE[precision] * np.abs(want).max()
 
 
+@pytest.mark.long
 @needs_tiles
 @pytest.mark.parametrize("taps", [49, 600])
 def test_long_filters_take_no_more_of_the_stack_than_there_is(taps: int) -> None:
@@ -176,6 +178,7 @@ def test_groups_of_whole_blocks_are_cut_too(groups: int, side: int) -> None:
     assert np.abs(got - want).max() <= 4e-6 * np.abs(want).max()
 
 
+@pytest.mark.long
 @needs_tiles
 @FEW
 @given(st.integers(1, 300), st.integers(33, 300), st.integers(2, 80), st.booleans())

@@ -95,6 +95,7 @@ def test_pictures_of_many_channels_are_read_between_pixels(mode: str) -> None:
         check(node("GridSample", ["x", "g"], **attributes), feeds, fixed=["g:3"], length=64)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("group", "moves"), [(1, 1), (1, 2), (4, 2)])
 def test_moved_taps_of_groups_are_multiplied(group: int, moves: int) -> None:
     feeds = [

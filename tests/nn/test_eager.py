@@ -294,6 +294,7 @@ def test_a_rule_of_the_programs_own_is_asked_for_each_parameter(
     np.testing.assert_array_equal(link.p0.array, [5, 5, 5])
 
 
+@pytest.mark.long
 def test_a_step_of_an_lstm_is_one_program_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two layers, whose gradients are first those of a loss, then those of their squares."""
     found = {}

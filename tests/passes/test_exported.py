@@ -81,6 +81,7 @@ class Block(nn.Module):
         return x + self.down(functional.silu(self.gate(y)) * self.up(y))
 
 
+@pytest.mark.long
 def test_a_decoder_block_is_what_its_author_would_have_drawn() -> None:
     assert exported(Block(), torch.randn(2, 5, 16)) == {
         "RMSNormalization": 2, "MatMul": 7, "Reshape": 4, "Transpose": 4, "RotaryEmbedding": 2,

@@ -69,6 +69,7 @@ def test_rows_added_to_either_end_are_joined_once(turns: int, order: str) -> Non
     assert left[-1] == "Concat"
 
 
+@pytest.mark.long
 @settings(max_examples=15, derandomize=True)
 @given(st.data())
 def test_blocks_of_any_size_are_added_along_any_axis(data: st.DataObject) -> None:

@@ -232,6 +232,7 @@ def test_components_stand_before_those_that_they_lead_to() -> None:
     assert [sorted(each) for each in components(graph)] == [[0], [1, 2], [3, 4], [5]]
 
 
+@pytest.mark.long
 def test_long_fractions_are_shown_by_their_digits_and_written_whole_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,6 +100,7 @@ def test_exported_examples_have_the_values_of_their_verdicts(path: Path) -> None
     assert values[:count] == [item.value for item in verdict.probabilities]
 
 
+@pytest.mark.long
 def test_exported_random_programs_have_the_values_of_enumeration() -> None:
     compared = 0
 

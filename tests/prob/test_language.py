@@ -215,6 +215,7 @@ def test_type_errors_point_at_the_expression(text: str, place: str, message: str
     assert message in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_long_program_of_a_thousand_lets_is_read_and_checked() -> None:
     lines = ["let s0 = 0 in"]
     lines += [f"let s{i + 1} = (s{i} + rand(0, 1)) % 7 in" for i in range(1000)]

@@ -177,6 +177,7 @@ def test_decimals_have_ten_digits() -> None:
     assert show_decimal(verdict.probabilities[0].value) == "0.3333333333"
 
 
+@pytest.mark.long
 def test_recursion_deeper_than_python_allows_is_named() -> None:
     text = "letfun f(n:int) : int depth 300000 = if n = 0 then 0 else 1 + f(n - 1) in f(200000)"
     with pytest.raises(TooDeep, match="too deep for 400,000 nested calls in Python; let functions"):

@@ -77,6 +77,7 @@ def test_subtracted_and_negated_items_keep_their_sign() -> None:
     assert measured(text, Limits(states=3_000)) == exact.value
 
 
+@pytest.mark.long
 def test_random_programs_in_another_order_have_their_distribution(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

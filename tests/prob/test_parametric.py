@@ -108,6 +108,7 @@ def test_formulas_hold_only_where_runs_end_and_observations_are_met() -> None:
     assert solve(load_program("param p from 0 to 3; flip(p / 2)")).where == "0 <= p <= 2"
 
 
+@pytest.mark.long
 def test_more_parameters_are_decided_by_boxes() -> None:
     held = verdict(RUIN + " : {w:bool | Prob(w) = p^2 / (p^2 + p*q + q^2)}")
     assert held.holds

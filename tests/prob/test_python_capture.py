@@ -47,6 +47,7 @@ def agrees(function: Callable[[], Any]) -> None:
         assert found == list(runs.values())
 
 
+@pytest.mark.long
 @settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 1 << 30))
 def test_random_functions_have_the_distribution_of_their_runs(

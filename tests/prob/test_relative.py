@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
+
 from hagane.tools.prob import Limits, check, load_program
 from hagane.tools.prob.engines.relative import relative
 from hagane.tools.prob.language.program import walk
@@ -33,6 +35,7 @@ def test_a_variable_that_a_claim_names_is_kept() -> None:
     assert check(load_program(text), "dynamic").holds
 
 
+@pytest.mark.long
 def test_the_speed_trap_with_ranges_of_a_thousand_fits_in_a_million_rows() -> None:
     n, h = 1000, 500
     # Two million rows, and then five hundred for each, if both positions were kept.

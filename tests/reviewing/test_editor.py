@@ -158,6 +158,7 @@ def test_a_finding_in_a_library_shows_its_line_beside_the_call(tmp_path: Path) -
     assert (related.location.range.start.line, related.location.range.start.character) == (1, 4)
 
 
+@pytest.mark.long
 def test_a_document_that_is_closed_counts_as_it_lies_on_the_disk(tmp_path: Path) -> None:
     (tmp_path / "parts.py").write_text(HEAD)
 
@@ -179,6 +180,7 @@ def test_a_document_that_is_closed_counts_as_it_lies_on_the_disk(tmp_path: Path)
     asyncio.run(talk())
 
 
+@pytest.mark.long
 def test_columns_are_counted_as_the_editor_counts_them(tmp_path: Path) -> None:
     source = SOURCE.replace("y * np", "('𝛼𝛽', y)[1] * np")
 

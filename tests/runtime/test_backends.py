@@ -152,6 +152,7 @@ def _takes(case: Any) -> bool:
 _CASES = [case for case in node_cases() if exclusion(case.name) is None and _takes(case)]
 
 
+@pytest.mark.long
 def test_conformance_cases_are_run_by_the_toy_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAGANE_ENGINE", "reference")  # nothing to compile
     toy = Toy()

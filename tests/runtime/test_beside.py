@@ -62,6 +62,7 @@ def repeats_of(session: hagane.InferenceSession) -> Repeats[Any]:
     return session._programs.repeats
 
 
+@pytest.mark.long
 def test_a_session_of_bytes_has_programs_made_by_another_process() -> None:
     session, plain = session_of(pictures().SerializeToString()), reference()
     often, once = {"x": draw(SHAPE)}, {"x": draw((1, 3, 9, 31))}

@@ -151,6 +151,7 @@ def test_memory_stays_flat_over_many_shapes() -> None:
     assert max(taken) <= 1.05 * max(taken[:40])
 
 
+@pytest.mark.long
 def test_programs_that_wait_lend_their_memory_for_values() -> None:
     engine, session, plain = load_engine(), made(), reference()
     feeds = [{"x": draw((1, 3, rows, 100))} for rows in (64, 72, 80)]

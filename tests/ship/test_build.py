@@ -289,6 +289,7 @@ def test_bytes_are_calibrated_by_the_build_itself(tmp_path: Path) -> None:
         build_model(tmp_path / "images.onnx", tmp_path / "b", other)
 
 
+@pytest.mark.long
 def test_a_build_of_bytes_is_that_of_the_file_that_the_same_methods_write(tmp_path: Path) -> None:
     _, feed = CASES["images"]()
     save(CASES["images"](), tmp_path / "images.onnx")

@@ -107,6 +107,7 @@ def test_outputs_stay_when_channels_are_scaled(tmp_path: Path, clip: bool) -> No
     np.testing.assert_allclose(outputs(source.model, feeds), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.long
 def test_channels_of_any_size_keep_their_levels(tmp_path: Path) -> None:
     path, feeds = network(tmp_path)
     later = [{"x": draw((3, 3, 11, 13), 90 + i)} for i in range(4)]

@@ -245,6 +245,7 @@ def test_the_sizes_of_steps_of_a_packed_sequence_are_refused_by_name() -> None:
         step(module, torch.randn(4, 6, 3), torch.tensor([6, 2, 1, 3]))
 
 
+@pytest.mark.long
 def test_masks_that_hide_later_positions_follow_the_length() -> None:
     def loss(module: Any, x: Any) -> Any:
         mask = nn.Transformer.generate_square_subsequent_mask(x.size(1), dtype=x.dtype)

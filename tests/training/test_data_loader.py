@@ -288,6 +288,7 @@ class _Collecting:
         return index
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collects", [True, False])
 def test_a_forked_worker_leaves_what_its_parent_has_let_go(collects: bool) -> None:
     gc.collect()
@@ -347,6 +348,7 @@ def test_a_batch_that_is_done_before_another_is_taken_from_between_the_rest() ->
     assert sorted(itertools.chain(first, *rest)) == [1.5 * each for each in range(12)]
 
 
+@pytest.mark.long
 def test_batches_stay_what_they_are_when_the_loader_is_gone() -> None:
     batches = [*DataLoader(Kind("tensors", 40), 4, num_workers=2)]
     gc.collect()

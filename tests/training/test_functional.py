@@ -109,6 +109,7 @@ def tagged(module: Any, x: Any, counts: Any, labels: Any) -> Any:
     return (weights * errors).mean()
 
 
+@pytest.mark.long
 def test_rows_of_packed_sequences_have_pytorchs_order() -> None:
     torch.manual_seed(2)
     batches = [

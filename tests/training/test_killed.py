@@ -81,6 +81,7 @@ def killed_at(
     the_same(out, whole)
 
 
+@pytest.mark.long
 def test_snapshots_that_a_killed_run_began_are_removed(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

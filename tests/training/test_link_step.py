@@ -266,6 +266,7 @@ class Sentences(hagane.Chain):
         return F.mean(F.square(F.stack(found, axis=1)))
 
 
+@pytest.mark.long
 def test_the_sizes_of_a_state_are_those_of_the_batch_before() -> None:
     nets = Sentences(), Sentences()
     nets[1].copyparams(nets[0])

@@ -140,6 +140,7 @@ def through_memory(
     return assemble(read_layout(bytes(memory[offset : offset + length]), parts), memory)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(samples_of_any_kind, min_size=1, max_size=4), st.booleans(), st.booleans())
 def test_any_samples_come_back_as_they_went(

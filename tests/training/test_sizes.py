@@ -74,6 +74,7 @@ def compiled(caplog: pytest.LogCaptureFixture, module: nn.Module, loss: Any, bat
     return counted[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "loss", "batch", "programs"),
     [  # without a batch along all first axes the first size is compiled for too

@@ -130,6 +130,7 @@ class Cropped(nn.Module):
         return (torch.stack(found, 1) ** 2).mean()
 
 
+@pytest.mark.long
 def test_pieces_of_sizes_that_a_run_tells_have_planned_memory_though_layers_are_wider() -> None:
     torch.manual_seed(0)
     plain = Cropped()

@@ -185,6 +185,7 @@ def test_the_step_itself_counts_as_a_part_of_its_peak() -> None:
             assert abs(room + bytes_of_program(60, room, tried=tried) - budget) <= 1
 
 
+@pytest.mark.long
 def test_a_budget_out_of_reach_says_what_would_do() -> None:
     with pytest.raises(InvalidArgument, match=r"needs [0-9,]+ bytes at least .*smaller batch"):
         trained("20kB", 400)

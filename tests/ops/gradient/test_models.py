@@ -335,6 +335,7 @@ def test_what_keeps_its_aspect_needs_sizes() -> None:
         hagane.gradient(parse(text), "loss", ["x"])
 
 
+@pytest.mark.long
 def test_windows_of_images_whose_sizes_have_no_name() -> None:
     # The padded sizes are the data's, and no axis shows them alone.
     text = """

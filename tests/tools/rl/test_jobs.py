@@ -60,6 +60,7 @@ def test_a_job_of_a_broken_agent_says_why(name: str, words: str, tmp_path: Path)
         pool.close()
 
 
+@pytest.mark.long
 def test_an_agent_that_hangs_is_ended_and_the_next_job_runs(tmp_path: Path) -> None:
     pool = pooled("Hangs", patience=3.0)
     try:

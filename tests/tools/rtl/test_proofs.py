@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hagane.tools.rtl import Budget, cover, read_sources
 from hagane.tools.rtl.search.search import Found
 
@@ -94,6 +96,7 @@ endmodule
 """
 
 
+@pytest.mark.long
 def test_a_point_beyond_the_look_ahead_is_dead_within_those_cycles_only(
     tmp_path: Path, no_simulator: None
 ) -> None:

@@ -31,7 +31,7 @@ from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.composing import PROGRAMS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
-from hagane.frontends.libraries.typed_only import reason_of
+from hagane.frontends.libraries.typed_only import DRAWN_LATE, reason_of, refusal
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
@@ -116,13 +116,19 @@ class MeaningTables(SharingTables):
         self._used(name)
         if name in _STRUCTURE:
             return run()
-        if not self._trusting and not (name in DRAWN and core.emit.draws_noise):
+        refused = not self._trusting and not (name in DRAWN and core.emit.draws_noise)
+        if refused and name not in DRAWN_LATE:
             self._refuse(name)
         before, self._frame = self._frame, core.frame
         try:
-            return run()
+            made = run()
         finally:
             self._frame = before
+        if refused and name in DRAWN_LATE and isinstance(made, Tensor):
+            place = core.collector.within(core.frame) or core.collector.place_of(core.frame)
+            drawn = f" (drawn in {place.file}:{place.line})" if place is not None else ""
+            core.emit.explain(made, refusal(name) + drawn)
+        return made
 
     def _refuse(self, name: str) -> None:
         """Refuse a name that is not listed."""
@@ -144,10 +150,7 @@ class MeaningTables(SharingTables):
         if name in UNCOMPUTED:
             raise CheckError("capture", f"'{name}' cannot be captured: {UNCOMPUTED[name]}")
         if name not in MEANT and id(self._handler(name)) not in self._handlers:
-            reason = reason_of(name)
-            yet = "" if reason else " yet"
-            told = reason or "the checker knows its types, not its values"
-            raise CheckError("capture", f"'{name}' cannot be captured{yet}: {told}")
+            raise CheckError("capture", refusal(name))
 
     def call(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]

@@ -89,6 +89,14 @@ TYPED_ONLY: dict[str, str] = {
     ),
 }  # fmt: skip
 
+# Draws that a program may make and not use, as layers do that training skips; a use is refused.
+DRAWN_LATE = frozenset(
+    (*(f"torch.{name}" for name in (
+        "rand", "randn", "rand_like", "randn_like", "normal", "bernoulli", "Tensor.bernoulli")),
+     *(f"numpy.random.{name}" for name in (
+         "uniform", "normal", "standard_normal", "random", "random_sample", "rand", "randn")))
+)  # fmt: skip
+
 
 def reason_of(name: str) -> str:
     """Return why a name can only be typed; empty if nothing is said of it."""
@@ -99,4 +107,12 @@ def reason_of(name: str) -> str:
                  if key.endswith(".") and name.startswith(key)), "")  # fmt: skip
 
 
-__all__ = ["TYPED_ONLY", "reason_of"]
+def refusal(name: str) -> str:
+    """Return why a name has no meaning in a graph."""
+    reason = reason_of(name)
+    yet = "" if reason else " yet"
+    told = reason or "the checker knows its types, not its values"
+    return f"'{name}' cannot be captured{yet}: {told}"
+
+
+__all__ = ["DRAWN_LATE", "TYPED_ONLY", "reason_of", "refusal"]

@@ -15,7 +15,7 @@ from hagane.native.ready.extension import load_extension, open_extension
 if TYPE_CHECKING:
     from hagane.ops.definition import Array
 
-# Fields of a program for the C extension: see `read_frame` in call.c.
+# Fields of a program for the C extension: see `read_frame` in frames.c.
 Frame = tuple[Any, ...]
 # From arrays, the owner of a frame that may be taken, whether it must be, how often arrays of these
 # shapes have run since the last time, with the run that is to come, and the least nanoseconds of that,

@@ -32,7 +32,7 @@ def load_module(name: str, source: Callable[[], str]) -> Any | None:
 
 
 def _engine_source() -> str:
-    return c_source(*TABLE_HEADERS, "call.c")
+    return c_source(*TABLE_HEADERS, "entry.h", "frames.c", "results.c", "call.c")
 
 
 def open_extension(path: Path, name: str = "call") -> Any:

@@ -24,7 +24,8 @@ RUNS = 8
 # For how many runs a short way of the program for all shapes is not asked for again, so that the
 # run at which another one is begun is counted.
 LEASE = RUNS - 1
-# The same where nothing else is to come, so that shapes in use are known.
+# The same where no run is counted any more: a program is being made, which is found a little later,
+# or nothing else is to come, and shapes in use are known.
 LONG_LEASE = 64
 # How many shapes are counted.
 MOST_COUNTED = 1024
@@ -172,7 +173,8 @@ class Repeats(Generic[T]):
             if shapes in self._own:
                 return LONG_LEASE if self._own[shapes].judged else LEASE
             met = self._met.get(shapes)
-            return LONG_LEASE if not self.active or (met and met.refused) else LEASE
+            counted = met is not None and (met.refused or met.runs >= RUNS)
+            return LONG_LEASE if counted or not self.active else LEASE
 
     def _is_slower(self, own: _Own[T], shapes: Shapes, past: Past) -> bool:
         """Whether a program turns out to be no faster than the one for all shapes."""

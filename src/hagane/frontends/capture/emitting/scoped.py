@@ -419,8 +419,8 @@ class ScopedEmitter(Effects):
 
     def explain(self, tensor: Tensor, reason: str) -> None:
         """Say why nothing computes a tensor of which only the type is known."""
-        label = f"'{self.label}': " if self.label else ""
-        self._reasons[tensor.value] = f"{label}{reason}"
+        named = not self.label or reason.startswith(f"'{self.label}'")
+        self._reasons[tensor.value] = reason if named else f"'{self.label}': {reason}"
 
     def again(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import onnx_ir as ir
 
@@ -122,46 +123,55 @@ class SharingTables(LibraryTables):
         if x.value not in self._parts:
             check_writable(core, x, remedy, by_statement=by_statement)
             renewed: dict[ir.Value, Tensor] = {}
-            made = write(core, x, run(), renewed)
+            views: dict[ir.Value, ir.Value] = {}
+            made = write(core, x, run(), renewed, views)
+            renew = partial(self._renewed, core, x, made, renewed, views)
             for old, fresh in renewed.items():
                 if old in self._arrays:
                     self._arrays.add(fresh.value)
                 if old in self._views:
                     whole, put = self._views[old]
-                    self._views[fresh.value] = self._renewed(core, whole, x, made, renewed), put
+                    self._views[fresh.value] = renew(whole), put
                 elif old in self._parts:
                     whole, index = self._parts[old]
-                    self._parts[fresh.value] = self._renewed(core, whole, x, made, renewed), index
+                    self._parts[fresh.value] = renew(whole), index
             return made
         (whole, index), item = self._parts[x.value], run()
         new = self._written(core, whole, remedy, lambda: self._with(core, whole, index, item))
         return self.tensor_item(core, new, index)
 
     def _renewed(
-        self, core: Core, view: Tensor, x: Tensor, made: Value, renewed: Mapping[ir.Value, Tensor]
-    ) -> Tensor:
+        self, core: Core, x: Tensor, made: Value, renewed: Mapping[ir.Value, Tensor],
+        views: dict[ir.Value, ir.Value], view: Tensor,
+    ) -> Tensor:  # fmt: skip
         """Return the tensor that stands for a view of one that was written, named or not."""
         if view.value in renewed or base_of(view.value) is not x.value:
             return renewed.get(view.value, view)
         assert isinstance(made, Tensor)
-        return self.view_of(core, view, x, made)
+        return self.view_of(core, view, x, made, views)
 
-    def view_of(self, core: Core, view: Tensor, whole: Tensor, now: Tensor) -> Tensor:
-        """Return the view of ``now`` that ``view`` is of ``whole``, which may be all of it."""
+    def view_of(
+        self, core: Core, view: Tensor, whole: Tensor, now: Tensor,
+        views: dict[ir.Value, ir.Value] | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Return the view of ``now`` that ``view`` is of ``whole``, which may be all of it.
+
+        ``views`` has those that are made already, and takes others.
+        """
         if view.value is whole.value:
             return replace(now, kind=view.kind, device=view.device)
         if view.value in self._parts:
             around, index = self._parts[view.value]
-            made = self.tensor_item(core, self.view_of(core, around, whole, now), index)
+            made = self.tensor_item(core, self.view_of(core, around, whole, now, views), index)
             assert isinstance(made, Tensor)
             return made
         if view.value in self._views:
             around, put = self._views[view.value]
-            around_now = self.view_of(core, around, whole, now)
-            value = core.emit.again(view.value, around.value, around_now.value)
+            around_now = self.view_of(core, around, whole, now, views)
+            value = core.emit.again(view.value, around.value, around_now.value, views)
             self._views[value] = around_now, put
         else:
-            value = core.emit.again(view.value, whole.value, now.value)
+            value = core.emit.again(view.value, whole.value, now.value, views)
         made = core.emit.tensors[value] = replace(view, value=value, known=None)
         return made
 

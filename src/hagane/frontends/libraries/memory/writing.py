@@ -154,8 +154,9 @@ def copied(core: Core, made: Value, x: Tensor | None) -> Value:
 
 
 def write(
-    core: Core, x: Tensor, made: Value, renewed: dict[ir.Value, Tensor] | None = None
-) -> Value:
+    core: Core, x: Tensor, made: Value, renewed: dict[ir.Value, Tensor] | None = None,
+    views: dict[ir.Value, ir.Value] | None = None,
+) -> Value:  # fmt: skip
     """Give all names of a tensor the content that it has now.
 
     Args:
@@ -163,6 +164,7 @@ def write(
         x: The tensor.
         made: Its new content.
         renewed: Takes the tensors that stand for it and for its views from here on.
+        views: Takes what stands for values between it and its views, which may have no names.
 
     Raises:
         CheckError: The new one is of another type or shape.
@@ -178,7 +180,7 @@ def write(
     if base_of(x.value) is not x.value or has_others(x.value):
         share(made.value, memory_of(x.value))
     fresh = {x.value: made}
-    views: dict[ir.Value, ir.Value] = {}
+    views = {} if views is None else views
     memory = memory_of(x.value)
     for view in held:
         if view.value in fresh or view.value is x.value or may_be_copied(view.value):

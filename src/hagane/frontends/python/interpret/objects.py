@@ -113,7 +113,19 @@ class Objects(ObjectsOfExceptions):
         if name == "__dataclass_fields__":
             return self.class_attribute(value.cls, name)
         base = self.tables.object_attribute(self, value, name)
-        return self._from_python(value, name) if base is MISSING else base
+        found = self._from_python(value, name) if base is MISSING else base
+        if found is MISSING and self._is_access(value.cls, name):
+            return LibraryMethod(value, f"object.{name}")
+        return found
+
+    def _is_access(self, cls: Class, name: str) -> bool:
+        """Whether a method by which Python gets at attributes is the one of all objects.
+
+        ``object`` has no ``__getattr__``, classes of libraries may have one.
+        """
+        if name == "__getattr__":
+            return any(isinstance(base, Library) for base in self.resolution_order(cls))
+        return name in ("__getattribute__", "__setattr__", "__delattr__")
 
     def _is_described(self, cls: Class, name: str) -> bool:
         """Whether a class or a base of it annotates a name, and is no dataclass."""

@@ -238,8 +238,19 @@ def triplet_margin(
 # Classes.
 
 
+_IGNORED = -100  # no class has this number
+
+
+def _with_known(classes: Any, ignored: Any) -> tuple[Any, int]:
+    """Return classes as int64, and the one of them that costs nothing as a number."""
+    classes = cast(classes, ir.DataType.INT64)
+    if isinstance(ignored, int):
+        return classes, ignored
+    return where(op("Equal", classes, ignored), np.array(_IGNORED), classes), _IGNORED
+
+
 def of_classes(
-    scores: Any, classes: Any, weight: Any, ignored: int, reduction: str, *, logits: bool
+    scores: Any, classes: Any, weight: Any, ignored: Any, reduction: str, *, logits: bool
 ) -> Any:
     """Return the negative log-likelihood of classes; means are over the weights of the classes.
 
@@ -247,14 +258,15 @@ def of_classes(
         scores: Logits or logarithms of probabilities (batch, classes, ...), or (classes,).
         classes: Integers (batch, ...).
         weight: One number a class, or None.
-        ignored: A class that costs nothing.
+        ignored: A class that costs nothing: a number, or a tensor of one.
         reduction: ``none``, ``sum`` or ``mean``.
         logits: Whether ``scores`` are logits.
     """
+    classes, ignored = _with_known(classes, ignored)
     alone = rank_of(scores) == 1
     if alone:
         scores, classes = unsqueeze(scores, [0]), unsqueeze(classes, [0])
-    inputs = (scores, cast(classes, ir.DataType.INT64), *(() if weight is None else (weight,)))
+    inputs = (scores, classes, *(() if weight is None else (weight,)))
     name = "SoftmaxCrossEntropyLoss" if logits else "NegativeLogLikelihoodLoss"
     found = op(name, *inputs, ignore_index=ignored, reduction=reduction)
     loss = found[0] if isinstance(found, tuple | list) else found
@@ -262,7 +274,7 @@ def of_classes(
 
 
 def smoothed(
-    logits: Any, classes: Any, weight: Any, ignored: int, reduction: str, smoothing: float
+    logits: Any, classes: Any, weight: Any, ignored: Any, reduction: str, smoothing: float
 ) -> Any:
     """Return the cross entropy of classes that have some probability of being any other.
 
@@ -270,10 +282,11 @@ def smoothed(
         logits: (batch, classes, ...), or (classes,).
         classes: Integers (batch, ...).
         weight: One number a class, or None.
-        ignored: A class that costs nothing.
+        ignored: A class that costs nothing: a number, or a tensor of one.
         reduction: ``none``, ``sum`` or ``mean``.
         smoothing: The probability that is shared by all classes.
     """
+    classes, ignored = _with_known(classes, ignored)
     exact = of_classes(logits, classes, weight, ignored, reduction, logits=True)
     axis = min(rank_of(logits) - 1, 1)
     scores = op("LogSoftmax", logits, axis=axis)
@@ -281,14 +294,14 @@ def smoothed(
     if weight is not None:
         scores = mul(scores, _along(weight, rank_of(logits), axis))
     spread = neg(sum_over(scores, [axis], keepdims=False))
-    there = op("Not", op("Equal", cast(classes, ir.DataType.INT64), np.array(ignored)))
+    there = op("Not", op("Equal", classes, np.array(ignored)))
     spread = where(there, spread, number_like(0, logits))
     if reduction != "none":
         spread = op("ReduceSum", spread, keepdims=0)
     if reduction == "mean":
         counted = mask_like(there, logits)
         if weight is not None:
-            safe = where(there, cast(classes, ir.DataType.INT64), np.array(0))
+            safe = where(there, classes, np.array(0))
             counted = mul(op("Gather", weight, safe), counted)
         spread = div(spread, op("ReduceSum", counted, keepdims=0))
     share = div(number_like(smoothing, logits), count)

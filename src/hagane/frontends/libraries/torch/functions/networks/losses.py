@@ -29,7 +29,7 @@ from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.layers import alignment, losses
 from hagane.ops.functions.numbers.elementary import div
-from hagane.symbolic import Dim, definitely_equal
+from hagane.symbolic import Dim, Expr, definitely_equal
 
 
 def reduction_shape(reduction: Value, shape: Shape) -> Shape:
@@ -246,12 +246,12 @@ def cross_entropy(
         )
         return computed(t, made, lambda: losses.of_probabilities(
             x, cast(t, y, x.dtype), weight, reduction, label_smoothing))  # fmt: skip
-    made = _of_classes(t, x, y, weight, reduction)
+    made, ignored = _of_classes(t, x, y, weight, reduction), _ignored(t, ignore_index)
     if label_smoothing:
         return computed(t, made, lambda: losses.smoothed(
-            x, y, weight, ignore_index, reduction, label_smoothing))  # fmt: skip
+            x, y, weight, ignored, reduction, label_smoothing))  # fmt: skip
     return computed(t, made, lambda: losses.of_classes(
-        x, y, weight, ignore_index, reduction, logits=True))  # fmt: skip
+        x, y, weight, ignored, reduction, logits=True))  # fmt: skip
 
 
 @TORCH.function("nn.functional.nll_loss")
@@ -263,9 +263,14 @@ def nll_loss(
     x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
     reduction = _wanted(t, size_average, reduce, reduction)
     _scores(t, x)
-    made = _of_classes(t, x, y, weight, reduction)
+    made, ignored = _of_classes(t, x, y, weight, reduction), _ignored(t, ignore_index)
     return computed(t, made, lambda: losses.of_classes(
-        x, y, weight, ignore_index, reduction, logits=False))  # fmt: skip
+        x, y, weight, ignored, reduction, logits=False))  # fmt: skip
+
+
+def _ignored(t: Core, number: Value) -> Value:
+    """Return a class that costs nothing as a number; as a tensor where sizes or data tell it."""
+    return t.emit.constant(number, INT64) if isinstance(number, Expr) else number
 
 
 def _scores(t: Core, x: Tensor) -> tuple[Dim, ...]:
