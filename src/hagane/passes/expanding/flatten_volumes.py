@@ -28,6 +28,9 @@ from hagane.passes.edit import (
 
 _DTYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _TO_IMAGES = (0, 2, 1, 3, 4)  # and back
+# Windows of one place over fewer channels stay: what a kernel of volumes reads of these again for
+# each few maps is in the nearest cache, and no layout changes before it and behind it.
+_FEW_CHANNELS = 128
 
 
 def flatten_volumes(graph: ir.Graph, types: GraphTypes) -> list[str]:
@@ -38,7 +41,8 @@ def flatten_volumes(graph: ir.Graph, types: GraphTypes) -> list[str]:
     computed of the results alone, number by number, comes before they are volumes again, so that
     kernels compute both at once.
 
-    Weights are constants. Nothing changes where windows extend in depth and in planes.
+    Weights are constants. Nothing changes where windows extend in depth and in planes, or have one
+    place in few channels.
     """
     changed: list[str] = []
     for node in list(graph):
@@ -59,6 +63,8 @@ def flatten_volumes(graph: ir.Graph, types: GraphTypes) -> list[str]:
         )
         deep = weight.shape[2] != 1 or strides[0] != 1 or pads[0] or pads[3]
         if not flat and deep:
+            continue
+        if flat and not deep and weight.shape[1] < _FEW_CHANNELS:
             continue
         changed.append(name_of(node))
         window = {
