@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from types import FunctionType
@@ -145,6 +145,12 @@ class Names:
     def records(self, name: str) -> bool:
         """Whether a call of a name only shows or keeps values, unknown ones too."""
         return _is_within(name, _RECORDS)
+
+    def writes(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> bool:
+        """Whether a call changes the content of a tensor of a graph."""
+        return False
 
     def arguments(self, name: str) -> dict[str, bool] | None:
         """Return a function's arguments and whether each has to be given; None if not known."""

@@ -19,6 +19,7 @@ from hagane.frontends.libraries.memory.writing import (
     tensors_in,
     write,
 )
+from hagane.frontends.libraries.memory.written import written
 from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -58,6 +59,14 @@ class SharingTables(LibraryTables):
         self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
         self._arrays: set[ir.Value] = set()  # NumPy's arrays without axes, which are no scalars
+
+    def writes(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> bool:
+        """Whether a call changes the content of a tensor of a graph."""
+        table = self.table_of(name)
+        handler = None if table is None else table.functions.get(name)
+        return any(True for _ in written(core, name, handler, arguments, keywords))
 
     def _noted_view(self, core: Core, name: str, whole: Value, made: Value) -> Value:
         """Note how a view that a function returned is written back, or that it may be a copy."""

@@ -33,7 +33,7 @@ _UNCHANGED = ("requires_grad_", "rename_", "share_memory_", "ix_")
 _COPYING = ("clone", "copy", "tensor", "deepcopy")
 
 
-def _written(
+def written(
     core: Core, name: str, handler: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
 ) -> Iterator[Tensor]:
     """Yield the tensors that a call writes."""
@@ -96,7 +96,7 @@ def noted(
     """Return the result of a call; note what that has written, and whose memory the result has."""
     if core.emit.writes is None:
         return made
-    targets = list(_written(core, name, handler, arguments, keywords))
+    targets = list(written(core, name, handler, arguments, keywords))
     for target in targets:
         core.emit.write(target)
         if isinstance(made, Tensor):

@@ -183,10 +183,7 @@ class Expressions(Core):
         return self.global_name(self.frame.module, name)
 
     def _JoinedStr(self, node: ast.JoinedStr) -> Value:
-        parts = [self.evaluate(part) for part in node.values]
-        if all(isinstance(part, str) for part in parts):
-            return "".join(parts)
-        return self.outside("a text that depends on sizes")
+        return self.joined_text([self.evaluate(part) for part in node.values])
 
     def _FormattedValue(self, node: ast.FormattedValue) -> Value:
         value = self.evaluate(node.value)
@@ -194,6 +191,8 @@ class Expressions(Core):
         if is_plain(value) and isinstance(form, str):
             shown = repr(value) if node.conversion == ord("r") else value
             return apply_plain(format, shown, form)
+        if form == "" and node.conversion == -1:
+            return self.text_of_number(value)
         return self.outside("a text that depends on sizes")
 
     def _Lambda(self, node: ast.Lambda) -> Value:

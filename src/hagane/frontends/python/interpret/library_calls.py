@@ -81,26 +81,32 @@ class LibraryCalls(Core):
         values = [*arguments, *keywords.values()]
         lost = next((value for value in values if isinstance(value, Unknown)), None)
         if lost is not None and name.rpartition(".")[2] not in _TAKE_UNKNOWN:
-            if isinstance(lost, Outside):
+            writes = not lost.failed and self.tables.writes(self, name, arguments, keywords)
+            if writes or isinstance(lost, Outside):  # what is written would stay as it was
                 return self.lost(f"'{name}' of {lost.reason}, which only a run knows")
             return lost
         place = next((i for i, value in enumerate(values) if isinstance(value, Choice)), None)
         if place is not None:
             return self.either(
-                values[place], lambda v: self._with_known_at(place, v, arguments, keywords, run)
+                values[place],
+                lambda v: self._with_known_at(place, v, arguments, keywords, run, name),
             )
         plain = [self.unwrap(value) for value in arguments]
         named = {name: self.unwrap(value) for name, value in keywords.items()}
-        return self._with_plain(plain, named, run)
+        return self._with_plain(plain, named, run, name)
 
-    def _with_plain(self, plain: list[Value], named: dict[str, Value], run: Any) -> Value:
+    def _with_plain(
+        self, plain: list[Value], named: dict[str, Value], run: Any, name: str = ""
+    ) -> Value:
         """Call with values as library functions take them; choices inside lists are taken apart."""
         for value in [*plain, *named.values()]:
             lost = _lost_inside(value)
-            if lost is not None and isinstance(lost, Outside):
+            if lost is None:
+                continue
+            writes = not lost.failed and self.tables.writes(self, name, plain, named)
+            if writes or isinstance(lost, Outside):
                 return self.lost(f"a call with {lost.reason}, which only a run knows")
-            if lost is not None:
-                return lost
+            return lost
         values = [*plain, *named.values()]
         choice = next((c for v in values if (c := _choice_inside(v))), None)
         if choice is None:
@@ -111,8 +117,9 @@ class LibraryCalls(Core):
             choice,
             lambda v: self._with_plain(
                 [_replaced(item, choice, v) for item in plain],
-                {name: _replaced(item, choice, v) for name, item in named.items()},
+                {key: _replaced(item, choice, v) for key, item in named.items()},
                 run,
+                name,
             ),
         )
 
@@ -123,13 +130,14 @@ class LibraryCalls(Core):
         arguments: Sequence[Value],
         keywords: Mapping[str, Value],
         run: Any,
+        name: str,
     ) -> Value:
         """Call again with the argument at ``place`` replaced."""
         values = [*arguments, *keywords.values()]
         values[place] = value
         count = len(arguments)
         named = dict(zip(keywords, values[count:], strict=True))
-        return self._with_known(values[:count], named, run)
+        return self._with_known(values[:count], named, run, name)
 
     def unwrap(self, value: Value) -> Value:
         """Return lists and dictionaries of the program as Python's own, for library functions."""

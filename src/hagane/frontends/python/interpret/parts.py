@@ -87,6 +87,14 @@ class Parts:
         """Return a value from outside of the program."""
         raise NotImplementedError
 
+    def joined_text(self, parts: Sequence[Value]) -> Value:
+        """Return texts that are put one behind the other."""
+        raise NotImplementedError
+
+    def text_of_number(self, value: Value) -> Value:
+        """Return the text of a value that is not known."""
+        raise NotImplementedError
+
     def attribute(self, value: Value, name: str) -> Value:
         """Return an attribute of any value of the program."""
         raise NotImplementedError

@@ -74,6 +74,12 @@ class Tables(Protocol):
         """Whether a call of a name only shows or keeps values, unknown ones too."""
         ...
 
+    def writes(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> bool:
+        """Whether a call changes the content of a tensor of a graph."""
+        ...
+
     def arguments(self, name: str) -> Mapping[str, bool] | None:
         """Return a function's arguments and whether each has to be given; None if not known."""
         ...

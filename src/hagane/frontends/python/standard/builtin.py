@@ -296,7 +296,7 @@ class Builtins(Iterables, KeptResults, World, Arguments):
                 return self.call(method, [], {})
         if isinstance(value, Host) and isinstance(value.object, type | BaseException | enum.Enum):
             return str(value.object)
-        return self.outside("a text that depends on sizes")
+        return self.text_of_number(value)
 
     _call_repr = _call_str
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.reading.iterating import Iteration
+from hagane.frontends.python.interpret.reading.open_keys import OpenKeys
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.texts import OpenText
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -38,7 +40,7 @@ from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbols_of
 _ASKED = 8  # items of a list that are told apart by a place that nothing determines
 
 
-class Items(Iteration):
+class Items(OpenKeys, Iteration):
     """Reads items.
 
     Attributes:
@@ -70,6 +72,10 @@ class Items(Iteration):
             return self.either(value, lambda v: self.either(index, lambda i: self.item(v, i)))
         if isinstance(value, Unknown):
             return value
+        if isinstance(index, OpenText):
+            found = self.at_open_key(value, index)
+            if found is not MISSING:
+                return found
         if isinstance(value, Tensor):
             lost = lost_part(index)
             return (
@@ -131,6 +137,9 @@ class Items(Iteration):
                     value, content, index, made
                 ):
                     return self.heap[value].element
+            found = self.at_open_number(value, index)
+            if found is not MISSING:
+                return found
             return self.lost("an item of a dictionary at a key that is not known")
         else:
             index = key
