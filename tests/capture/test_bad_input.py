@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import inspect
 import math
 import random
 import re
 import time
+import uuid
 import warnings
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,14 @@ def drawn_by_python(x: Any) -> Any:
 
 def clocked(x: Any) -> Any:
     return x * time.perf_counter()
+
+
+def dated(x: Any) -> Any:
+    return x + datetime.datetime.now().second
+
+
+def numbered(x: Any) -> Any:
+    return x + uuid.uuid4().int % 7
 
 
 def endless(x: Any) -> Any:
@@ -96,13 +106,21 @@ def multiplied(x: Any, y: Any) -> Any:
     return x @ y
 
 
+def shuffled(x: Any) -> Any:
+    random.shuffle(x)
+    return x
+
+
 @pytest.mark.parametrize(
     ("function", "types", "line", "text"),
     [
         (drawn, 1, 1, r"'torch\.rand' cannot be captured: it draws random numbers.*pass them in"),
         (drawn_in_place, 1, 1, r"'torch\.Tensor\.normal_' cannot be captured: it draws random num"),
         (drawn_by_python, 1, 1, "as that of a clock, a random draw or a file; give it as an arg"),
+        (shuffled, 1, 1, "random.shuffle draws random numbers, of which a graph has none; draw an"),
         (clocked, 1, 1, "a number that no operator of the graph computes"),
+        (dated, 1, 1, "'datetime.datetime.now' is not understood"),
+        (numbered, 1, 1, "'uuid.uuid4' is not understood"),
         (endless, 1, 1, "recursion of 'endless' without an end in sight.*write a loop"),
         (inverted, 1, 1, r"Integers to negative integer powers.*convert it with \.float\(\)"),
         (sized, 1, 1, r"dim=int\(0\) of a tensor without axes: torch\.Tensor"),

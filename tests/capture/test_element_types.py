@@ -23,6 +23,8 @@ CASES: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
     ("int8", "int8", lambda x, y: x**y),
     ("int64", "int64", lambda x, y: x**2),
     ("int64", "int64", lambda x, y: 2**y),
+    ("int64", "float32", lambda x, y: torch.einsum("i , j -> j i", x[0], y[1])),
+    ("int32", "float64", lambda x, y: torch.einsum("ij,j->ij", x, y[0])),
 ]
 
 

@@ -53,7 +53,15 @@ def bent(x: Any, w: Any) -> Any:
     return ((x * w) ** 3).sum()
 
 
+FUNCTIONAL = torch.autograd.functional
 DERIVATIVES: dict[str, Any] = {
+    "jacobian": lambda x: FUNCTIONAL.jacobian(pair, x),
+    "jacobian by two": lambda x: FUNCTIONAL.jacobian(lambda y, w: first(y * w), (x, x + 1)),
+    "autograd's hessian": lambda x: FUNCTIONAL.hessian(bent, (x, x + 1)),
+    "autograd's vjp": lambda x: FUNCTIONAL.vjp(pair, x, (torch.ones(2), x)),
+    "autograd's jvp": lambda x: FUNCTIONAL.jvp(pair, x, x * 2, create_graph=True),
+    "hvp": lambda x: FUNCTIONAL.hvp(bent, (x, x + 1), (x * 2, x)),
+    "vhp": lambda x: FUNCTIONAL.vhp(lambda y: (y**3).sum(), x, x * 2),
     "vjp": lambda x: torch.func.vjp(pair, x)[1]((torch.ones(2), x))[0],
     "jvp": lambda x: torch.func.jvp(pair, (x,), (x * 2,)),
     "jacrev": lambda x: torch.func.jacrev(pair)(x),

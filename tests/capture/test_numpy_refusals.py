@@ -11,6 +11,12 @@ import hagane
 from hagane.errors import CaptureError
 
 
+def _with_infinity(whole: Any, x: Any) -> Any:
+    if x[0] > 0:
+        whole[1] = float("inf")
+    return whole
+
+
 def test_refused_calls_say_why() -> None:
     calls: dict[str, Any] = {
         "'numpy.trapezoid' of several complex tensors; apply it to their parts": (
@@ -31,6 +37,10 @@ def test_refused_calls_say_why() -> None:
         ),
         "'numpy.linspace' of complex numbers that the data decide": (
             lambda z, x: np.linspace(z[0], 1j, 3)
+        ),
+        "float(inf) in numpy.ndarray(dtype=int64, shape=(3,)): cannot convert float infinity to "
+        "integer; give the array an element type that holds it": (
+            lambda z, x: _with_infinity(np.zeros(3, int), x)
         ),
     }
     for told, call in calls.items():

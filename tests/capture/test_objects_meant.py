@@ -287,6 +287,22 @@ class Chosen(torch.nn.Module):
         return x * len(first)
 
 
+def empty_tuples_in_lists(x: np.ndarray) -> Any:
+    found: list[list[Any]] = [[] for _ in range(len(x) + 1)]
+    found[0].append(())
+    for i in range(1, len(x) + 1):
+        for _ in found[i - 1]:
+            found[i].append((x[i - 1],))
+    return found[1]
+
+
+def test_lists_of_which_no_tensor_tells_the_length_are_refused() -> None:
+    with pytest.raises(
+        CaptureError, match=r"would hold the items of \[\[\], \.\.\.\] and \[\[\(\)\]\]"
+    ):
+        hagane.capture(empty_tuples_in_lists, "float32[n]")
+
+
 def test_modules_in_sets_and_as_keys() -> None:
     model = Chosen().eval()
     report = hagane.check(model, x="float32[n, 3]")

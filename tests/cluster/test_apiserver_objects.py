@@ -12,6 +12,8 @@ import pytest
 
 from hagane.tools.cluster.link.apiserver import ApiServer
 from hagane.tools.cluster.link.outside import Outside
+from hagane.tools.cluster.link.reports import read_created
+from hagane.tools.cluster.sim.ports import Pending, Queue
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from tests.cluster.manifests import node, objects, pod
@@ -74,6 +76,34 @@ def test_a_namespace_is_deleted_with_what_it_holds(api: ApiServer) -> None:
     assert ask(api, "/api/v1/namespaces/team", "DELETE")[0] == 200
     assert ask(api, f"{maps}/m")[0] == 404
     assert there(api, kept["metadata"]["name"]) == ["kept"]
+
+
+def test_a_namespace_has_to_be_there_before_its_objects(api: ApiServer) -> None:
+    maps = "/api/v1/namespaces/team/configmaps"
+    code, answer = ask(api, maps, "POST", {"metadata": {"name": "m"}})
+    assert (code, answer["reason"]) == (404, "NotFound")
+    assert answer["message"].startswith('namespaces "team" not found; make it first')
+    code, team = ask(api, "/api/v1/namespaces", "POST", {"metadata": {"name": "team"}})
+    assert team["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
+    assert (team["spec"], team["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    assert ask(api, maps, "POST", {"metadata": {"name": "m"}})[0] == 201
+
+
+def test_a_cluster_has_the_namespaces_of_its_files_and_pods(api: ApiServer) -> None:
+    cluster = Cluster()
+    cluster.namespaces = {"quiet": {"team": "red"}}
+    waiting = read_created(pod("p", namespace="busy"), "busy/p")
+    scheduler, queue = Outside(api), Queue()
+    queue.add(Pending(waiting, 0.0, 0.0))
+    scheduler._show(queue, cluster)
+    found = ask(api, "/api/v1/namespaces")[1]["items"]
+    first = ["default", "kube-node-lease", "kube-public", "kube-system"]
+    assert sorted(item["metadata"]["name"] for item in found) == sorted([*first, "busy", "quiet"])
+    (red,) = ask(api, "/api/v1/namespaces?labelSelector=team%3Dred")[1]["items"]
+    assert red["metadata"]["name"] == "quiet"
+    assert ask(api, "/api/v1/namespaces/quiet", "DELETE")[0] == 200
+    scheduler._show(queue, cluster)
+    assert ask(api, "/api/v1/namespaces/quiet")[0] == 404
 
 
 def test_a_deletion_of_another_object_or_by_no_policy_is_refused(api: ApiServer) -> None:

@@ -10,11 +10,17 @@ import pytest
 
 from hagane.errors import InvalidArgument
 from hagane.lexgen import TokenMask, Vocabulary
-from hagane.lexgen.masks.schemas import lengths
+from hagane.lexgen.masks.schemas import formats, lengths
 from hagane.lexgen.masks.schemas.formats import FORMATS, shorter
 from hagane.lexgen.masks.texts import matching
 
 BYTES = Vocabulary.of([*(bytes([n]) for n in range(256)), b"</s>"], 256)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known() -> None:
+    """Bounds of states change between tests, and results with them."""
+    lengths.within.cache_clear()
 
 
 def accepts(mask: TokenMask, value: str) -> bool:
@@ -88,3 +94,24 @@ def test_addresses_with_bounds_keep_the_usual_lengths(name: str) -> None:
     assert accepts(
         TokenMask({"format": "hostname", "maxLength": 253}, BYTES), "a.b.c.d.example.org"
     )
+
+
+def test_bounds_of_length_are_worked_out_once_for_all_schemas() -> None:
+    address = {"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083}
+    TokenMask(address, BYTES)
+    before = lengths.within.cache_info().misses
+    mask = TokenMask({"type": "object", "properties": {"to": address}, "required": ["to"]}, BYTES)
+    assert lengths.within.cache_info().misses == before
+    state = mask.start
+    for byte in b'{"to":"http://a/' + b"x" * 1900:
+        state = mask.advance(state, byte)
+    assert mask.mask(state)[ord("x")]
+    for byte in b'"}':
+        state = mask.advance(state, byte)
+    assert mask.accepts(state)
+
+
+def test_a_bound_of_length_makes_no_other_format() -> None:
+    formats_made = dict(formats._made)
+    TokenMask({"type": "string", "format": "uri", "maxLength": 1999}, BYTES)
+    assert formats._made.keys() - formats_made.keys() <= {"uri"}

@@ -225,3 +225,19 @@ def test_a_constant_is_laid_where_one_end_cuts_more_than_there_is() -> None:
     np.testing.assert_array_equal(got, np.zeros((2, 3)))
     with pytest.raises(KernelError, match="leave nothing of axis 1 of size 3"):
         made.run(None, {"x": x, "p": np.array([0, -4, 0, 0])})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "uint8", "bool"])
+def test_the_largest_and_the_least_of_nothing_are_native(dtype: str) -> None:
+    """As where no row lacks a number, in imputers of scikit-learn."""
+    ends = (False, True) if dtype == "bool" else (-np.inf, np.inf)
+    if np.dtype(dtype).kind in "iu":
+        ends = (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    feeds = [
+        {"x": np.ones(shape, dtype), "a": np.array(axes)}
+        for shape, axes in (((0, 3, 5), [0]), ((2, 0, 70), [1]), ((3, 4, 0), [2]), ((0, 9, 0), [0]))
+    ]
+    for feed, (least, most) in zip(feeds, results(["ReduceMax", "ReduceMin"], feeds), strict=True):
+        shape = np.sum(feed["x"], axis=int(feed["a"][0]), keepdims=True).shape
+        np.testing.assert_array_equal(least, np.full(shape, ends[0], dtype))
+        np.testing.assert_array_equal(most, np.full(shape, ends[1], dtype))

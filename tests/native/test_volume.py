@@ -44,13 +44,22 @@ def test_convolution_of_volumes_equals_the_reference(level: str, data: st.DataOb
 
 
 @every_level
-@pytest.mark.parametrize("rows", [(8, 8), (1, 5), (4, 14), (7, 33), (2, 1)])
-def test_rows_of_a_volume_share_vectors(level: str, rows: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("rows", "strides"),
+    [
+        ((8, 8), (1, 1, 1)), ((1, 5), (1, 1, 1)), ((4, 14), (1, 1, 1)), ((7, 33), (1, 1, 1)),
+        ((2, 1), (1, 1, 1)), ((8, 8), (2, 2, 2)), ((1, 5), (1, 3, 2)), ((7, 33), (2, 2, 1)),
+        ((2, 1), (1, 2, 4)),
+    ],
+)  # fmt: skip
+def test_rows_of_a_volume_share_vectors(
+    level: str, rows: tuple[int, int], strides: tuple[int, int, int]
+) -> None:
     """Sums over a border, which lie between those of two rows, are left out, infinite ones too."""
     x = draw((2, 3, 4, *rows))
     x[:, :, 1, -1, -1] = np.inf
     constants = {"w": draw((6, 3, 3, 3, 3), 1), "b": draw((6,), 2)}
-    node = helper.make_node("Conv", ["x", *constants], ["y"], pads=[1] * 6)
+    node = helper.make_node("Conv", ["x", *constants], ["y"], pads=[1] * 6, strides=strides)
     for shapes in ({}, {"x": ["n", 3, "d", "h", "w"]}):
         made = model([node], {"x": x}, constants=constants, shapes=shapes)
         compare(made, {"x": x}, level, rtol=1e-4, atol=1e-4)

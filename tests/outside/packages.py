@@ -257,6 +257,41 @@ def speechmos(folder: Path) -> Any:
     ]
 
 
+def ddddocr(folder: Path) -> Any:
+    from ddddocr import DdddOcr
+    from PIL import Image
+
+    picture = Image.open(page(folder)).crop((120, 10, 330, 90))
+    small = picture.resize((picture.width // 2, picture.height // 2))
+    finder = DdddOcr(det=True, show_ad=False)
+    return {
+        "texts": [
+            DdddOcr(show_ad=False, **model).classification(small)
+            for model in ({}, {"old": True}, {"beta": True})
+        ],
+        "boxes": finder.detection(Path(page(folder)).read_bytes()),
+    }
+
+
+def nudenet(folder: Path) -> Any:
+    from nudenet import NudeDetector
+
+    finder = NudeDetector()
+    picture = np.random.default_rng(0).random((1, 3, 320, 320), np.float32)
+    (raw,) = finder.onnx_session.run(None, {finder.input_name: picture})
+    return {"found": finder.detect(page(folder)), "raw": raw[0, :, ::100].tolist()}
+
+
+def piper_tts(folder: Path) -> Any:
+    from piper.hebrew import NakdimonDiacritizer
+    from piper.tashkeel import TashkeelDiacritizer
+
+    return [
+        TashkeelDiacritizer()("مرحبا بكم في العالم"),
+        NakdimonDiacritizer().diacritize("שלום לכולם, מה שלומכם היום?"),
+    ]
+
+
 PACKAGES: dict[str, Callable[[Path], Any]] = {
     one.__name__: one
     for one in (
@@ -275,6 +310,9 @@ PACKAGES: dict[str, Callable[[Path], Any]] = {
         captcha_recognizer,
         brainmaze_eeg_models,
         speechmos,
+        ddddocr,
+        nudenet,
+        piper_tts,
     )
 }
 

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from hagane.capturing.arguments import Reader, example_leaf
 from hagane.capturing.changes import check_apart
 from hagane.capturing.leaves import NumberLeaf, Obstacle, TensorLeaf, replaced
+from hagane.capturing.portable import portable
 from hagane.errors import CaptureError, InvalidArgument
 from hagane.frontends.capture.capture import Captured, capture_object
 from hagane.frontends.capture.interface.structure import Example
@@ -88,7 +89,7 @@ def capture(
         raise CaptureError([str(error)]) from None
     for text in found.left_out:
         warnings.warn(text, CaptureNotice, stacklevel=2)
-    return model_of(found, opset)
+    return portable(model_of(found, opset))
 
 
 def _made(found: Any) -> Any:

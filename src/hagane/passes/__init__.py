@@ -19,6 +19,8 @@ from hagane.ops.schema import onnx_schema
 
 # Stands for every operator that ONNX does not define.
 FOREIGN = "operators of other domains"
+# Stands for Conv that may have windows of three axes: few graphs have any.
+VOLUMES = "convolutions of volumes"
 # Operators of ONNX that become others: no kernel computes them as one, or products are faster.
 WRITTEN_IN_OTHERS = frozenset(
     {
@@ -44,7 +46,7 @@ class Pass:
         effect: Its effect, in words.
         makes: The operator that it makes of several, which an engine may lack.
         needs: Operators of ONNX without which there is nothing to do; of a set, one will do.
-            ``FOREIGN`` stands for those of other domains.
+            ``FOREIGN`` stands for those of other domains, ``VOLUMES`` for some of Conv.
         shows: Whether it shows sizes that were unknown: passes find more to do with these.
     """
 
@@ -314,6 +316,12 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass(
         "expanding",
+        "flatten_volumes",
+        "convolutions of volumes by flat windows become those of images",
+        needs=(VOLUMES,),
+    ),
+    Pass(
+        "expanding",
         "spread_variable",
         "Gemm and BatchNormalization of parameters that vary are taken apart",
         needs=(frozenset({"Gemm", "BatchNormalization"}),),
@@ -384,12 +392,21 @@ def optimize(
 
 
 def _operators(graphs: Sequence[ir.Graph]) -> Set[str]:
-    """Return the operators of ONNX in some graphs, by name, and ``FOREIGN`` if there are others."""
-    return {
-        node.op_type if onnx_schema(node.domain, node.op_type) is not None else FOREIGN
-        for each in graphs
-        for node in each
-    }
+    """Return the operators of ONNX in some graphs, by name, and what stands for others."""
+    found = set()
+    for each in graphs:
+        for node in each:
+            found.add(node.op_type if onnx_schema(node.domain, node.op_type) else FOREIGN)
+            if node.op_type == "Conv" and _may_be_of_volumes(node):
+                found.add(VOLUMES)
+    return found
+
+
+def _may_be_of_volumes(node: ir.Node) -> bool:
+    """Whether the filters of a convolution may have three axes of a window."""
+    filters = node.inputs[1] if len(node.inputs) > 1 else None
+    known = None if filters is None else filters.const_value
+    return known is None or len(known.shape) == 5
 
 
 __all__ = ["LACKING", "PASSES", "Change", "Pass", "optimize"]

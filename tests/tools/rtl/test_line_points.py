@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from hagane.tools.rtl.circuit.elaborate import Position, read_sources
+from hagane.tools.rtl.circuit.elaborate import Position, elaborate, read_sources
 from hagane.tools.rtl.circuit.simulate import Simulator
 from hagane.tools.rtl.cover import load
+from hagane.tools.rtl.judge import NOT_OURS
 from hagane.tools.rtl.replay.replay import line_points
 from hagane.tools.rtl.replay.verilator import LinePoint, Run
+from hagane.tools.rtl.result import Status
+from hagane.tools.rtl.uncalled import settle_uncalled
 
 TEXT = """\
 `define P(a, b) ((a) ? x + (b) : y)
@@ -71,3 +76,45 @@ def test_choices_are_found_where_later_verilators_count_them(tmp_path: Path) -> 
         assert [(key.position.line, key.position.column, key.label) for key in found] == (
             [(*wanted, label)] if wanted else []
         ), place
+
+
+IDLE = """\
+module m(input logic clk, input logic [3:0] a, output logic [3:0] y);
+  function automatic logic [3:0] leaf(input logic [3:0] b); return b == 2; endfunction
+  function automatic logic [3:0] used(input logic [3:0] b); return leaf(~b); endfunction
+  function automatic logic [3:0] idle(input logic [3:0] b); return deep(b); endfunction
+  function automatic logic [3:0] deep(input logic [3:0] b); return b; endfunction
+  function automatic int width(input int n); return n < 9 ? 3 : 4; endfunction
+  localparam int W = width(9);
+  task t(input logic [3:0] b); if (b == 2) $display("x"); endtask
+  always_ff @(posedge clk) y <= used(a) + 4'(W);
+endmodule
+"""
+
+
+def test_lines_of_functions_that_no_process_calls_are_dead(tmp_path: Path) -> None:
+    file = tmp_path / "m.sv"
+    file.write_text(IDLE)
+    places = ("2:61 block", "4:61 block", "5:61 block", "6:46 block", "8:32 if", "9:3 block")
+    statuses = [
+        Status(
+            "line",
+            f"{file}:{place}",
+            "unknown",
+            None,
+            NOT_OURS,
+            file=str(file),
+            line=int(place.partition(":")[0]),
+        )
+        for place in places
+    ]
+    result: Any = SimpleNamespace(statuses=statuses)
+    settle_uncalled(result, elaborate(read_sources([file], "m")))
+    assert [(item.status, item.why) for item in result.statuses] == [
+        ("unknown", NOT_OURS),
+        ("dead", "no process calls 'idle'"),
+        ("dead", "no process calls 'deep'"),
+        ("dead", "no process calls 'width'"),
+        ("dead", "no process calls 't'"),
+        ("unknown", NOT_OURS),
+    ]

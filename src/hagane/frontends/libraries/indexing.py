@@ -427,8 +427,14 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     ):
         made = t.emit.typed("PutItems", [x], *kept)
     else:
-        with composing(t):
-            made = put_items(x, parts, value, numbers_are_arrays=x.kind == "numpy.ndarray")
+        try:
+            with composing(t):
+                made = put_items(x, parts, value, numbers_are_arrays=x.kind == "numpy.ndarray")
+        except (OverflowError, ValueError) as error:
+            if isinstance(value, Tensor):
+                raise
+            t.fail("value", f"{t.show(value)} in {t.show(x)}: {error}", x,
+                   remedy="give the array an element type that holds it")  # fmt: skip
     if t.emit.builds:
         x.value = made.value
         t.emit.tensors[x.value] = x

@@ -31,6 +31,7 @@ from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.composing import PROGRAMS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
+from hagane.frontends.libraries.torch.jacobians import FUNCTIONAL
 from hagane.frontends.libraries.typed_only import DRAWN_LATE, reason_of, refusal
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -49,15 +50,13 @@ _ADDED = frozenset(
      *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
      "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
-     "torch.func.functional_call", "torch.func.grad", "torch.func.grad_and_value",
-     "torch.func.vmap", "torch.vmap", "torch.func.<vmap>",
      *(f"torch.func.{name}" for name in (
-         "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian", "<hessian>")),
-     "torch.func.<grad>", "torch.func.<grad_and_value>",
-     "torch.utils.checkpoint.checkpoint_sequential",
-     "numpy.ndarray.sort", "numpy.ndarray.partition", "numpy.ndarray.is_integer",
-     *(f"{owner}.{name}" for owner in ("numpy.ndarray", "torch.Tensor")
-       for name in ("__float__", "__int__")),
+         "functional_call", "vmap", "<vmap>", "grad", "grad_and_value", "<grad>",
+         "<grad_and_value>", "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian",
+         "<hessian>")), *(f"torch.autograd.functional.{name}" for name in FUNCTIONAL),
+     "torch.utils.checkpoint.checkpoint_sequential", "torch.vmap", "numpy.ndarray.sort",
+     "numpy.ndarray.partition", "numpy.ndarray.is_integer", "numpy.ndarray.__float__",
+     "numpy.ndarray.__int__", "torch.Tensor.__float__", "torch.Tensor.__int__",
      *(f"torch.distributions.Distribution.{name}" for name in (
          "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode")),
      "torch.distributions.kl_divergence", "torch.distributions.MixtureSameFamily.log_prob",

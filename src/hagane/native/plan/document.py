@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.native.plan.reference_only import REFERENCE_ONLY
-from hagane.native.rules import RULES, WRITTEN, classical
+from hagane.native.rules import RULES, WRITTEN, classical, contributed
 from hagane.ops.definition import OpDef, Unsupported
 from hagane.ops.registry import operators
 
@@ -56,7 +56,7 @@ def _row(op: OpDef, reasons: dict[str, str]) -> str:
 
 def native_facet(op: OpDef) -> object:
     """Return the rule or composition that an operator has for the native engine, or why not."""
-    for table in (RULES, WRITTEN, classical.RULES):
+    for table in (RULES, WRITTEN, classical.RULES, contributed.RULES):
         if op.key in table:
             return table[op.key]
     if op.key in _BY_PASSES:

@@ -19,7 +19,6 @@ from hagane.native.rules.bytes import convolution as byte_convolution
 from hagane.native.rules.bytes import general as general_quantization
 from hagane.native.rules.bytes import products as byte_products
 from hagane.native.rules.bytes import quantization
-from hagane.native.rules.bytes import recurrent as byte_recurrent
 from hagane.native.rules.control import operators as control
 from hagane.native.rules.convolution import choose as convolution
 from hagane.native.rules.convolution import pooling, transposed
@@ -61,7 +60,6 @@ _FAMILIES = (
 _WRITTEN = (
     along,
     boxes,
-    byte_recurrent,
     cached_attention,
     chosen,
     elements,
@@ -99,6 +97,10 @@ def rules_of(node: ir.Node) -> list[Rule]:
         from hagane.native.rules import classical  # networks have none of these
 
         found += [classical.RULES[key]] if key in classical.RULES else []
+    if node.domain == "com.microsoft":
+        from hagane.native.rules import contributed  # few models have any of these
+
+        found += [contributed.RULES[key]] if key in contributed.RULES else []
     if node.domain == "hagane":
         from hagane.native.rules import training  # inference has none of these
 

@@ -17,6 +17,7 @@ from hagane.native.rules.convolution.few_outputs import outputs_last
 from hagane.native.rules.convolution.filtered import pack_filtered
 from hagane.native.rules.convolution.volume import pack_volume, pack_volume_bias
 from hagane.native.rules.convolution.winograd import pack_points
+from hagane.native.rules.looped.few_bits import pack_block_numbers, pack_few_bits
 from hagane.native.rules.onednn.calls import addresses_of, pack_pieces
 from hagane.native.rules.products.matrix import pack_matrix
 from hagane.native.rules.recurrent import pack_gates
@@ -27,8 +28,10 @@ PACKINGS: Mapping[str, Callable[..., Any]] = {
         as_is,
         outputs_last,
         pack_byte_columns,
+        pack_block_numbers,
         pack_bytes,
         pack_depthwise,
+        pack_few_bits,
         pack_filtered,
         pack_gates,
         pack_groups,

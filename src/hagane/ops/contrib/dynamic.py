@@ -21,7 +21,7 @@ from hagane.ops.contrib.declare import (
     STRING_LIST,
     declare,
 )
-from hagane.ops.contrib.qlinear import single
+from hagane.ops.contrib.qlinear_composed import single
 from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.linear.matmul import product_shape
 from hagane.ops.precision import composed_wide

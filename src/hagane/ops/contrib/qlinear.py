@@ -11,15 +11,25 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from hagane.graph.types import TensorType
-from hagane.ops.builder import dtype_of, op, rank_of, shape_of
+from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, INT_LIST, INTS, declare
+from hagane.ops.contrib.qlinear_composed import (
+    composed_binary,
+    composed_concat,
+    composed_gemm,
+    composed_global,
+    composed_leaky_relu,
+    composed_pool,
+    composed_softmax,
+    composed_unary,
+    composed_where,
+)
 from hagane.ops.convolution.pool import average_pool
 from hagane.ops.convolution.window import Window, check_window
-from hagane.ops.definition import Array, Kernel, OpDef
+from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import sigmoid
 from hagane.ops.normalization.softmax import softmax
 from hagane.ops.quantization.linear import OPERATORS as LINEAR
@@ -60,7 +70,7 @@ def _binary(name: str, function: Callable[[Array, Array], Array]) -> OpDef:
         lambda ctx: [ctx.broadcast(ctx.shape(0), ctx.shape(3))],
         reference,
         domain=DOMAIN,
-        compose=_composed_binary(name),
+        compose=composed_binary(name),
         vjp=ROUNDED,
     )
 
@@ -251,155 +261,6 @@ def _aligned(source: OpDef) -> OpDef:
     return replace(source, domain=DOMAIN, compose=compose)
 
 
-def single(value: Any) -> Any:
-    """Return a scale or zero point, which may be a list of one, as a scalar."""
-    if value is None or rank_of(value) == 0 or shape_of(value) != (1,) * rank_of(value):
-        return value
-    return op("Reshape", value, [])
-
-
-def _dequantized(x: Any, scale: Any, zero: Any) -> Any:
-    return op("DequantizeLinear", x, single(scale), single(zero))
-
-
-def _quantized(y: Any, scale: Any, zero: Any, like: Any) -> Any:
-    zero = np.zeros((), dtype_of(like).numpy()) if zero is None else single(zero)
-    return op("QuantizeLinear", y, single(scale), zero)
-
-
-def _composed_binary(name: str) -> Kernel:
-    def compose(
-        a: Any,
-        a_scale: Any,
-        a_zero: Any,
-        b: Any,
-        b_scale: Any,
-        b_zero: Any,
-        c_scale: Any,
-        c_zero: Any = None,
-    ) -> Any:
-        left, right = _dequantized(a, a_scale, a_zero), _dequantized(b, b_scale, b_zero)
-        return _quantized(op(name, left, right), c_scale, c_zero, a)
-
-    return compose
-
-
-def _composed_unary(name: str) -> Kernel:
-    def compose(
-        x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, **attributes: Any
-    ) -> Any:
-        y = op(name, _dequantized(x, x_scale, x_zero), **attributes)
-        return _quantized(y, y_scale, y_zero, x)
-
-    return compose
-
-
-def _composed_leaky_relu(
-    x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *, alpha: float = 0.01
-) -> Any:
-    return _composed_unary("LeakyRelu")(x, x_scale, x_zero, y_scale, y_zero, alpha=alpha)
-
-
-def _composed_softmax(
-    x: Any,
-    x_scale: Any,
-    x_zero: Any,
-    y_scale: Any,
-    y_zero: Any = None,
-    *,
-    axis: int = -1,
-    opset: int = 13,
-) -> Any:
-    real = _dequantized(x, x_scale, x_zero)
-    if opset >= 13:
-        return _quantized(op("Softmax", real, axis=axis), y_scale, y_zero, x)
-    flat = op("Softmax", op("Flatten", real, axis=axis), axis=-1)
-    return _quantized(op("Reshape", flat, op("Shape", x)), y_scale, y_zero, x)
-
-
-def _composed_concat(y_scale: Any, y_zero: Any, *inputs: Any, axis: int) -> Any:
-    parts = [_dequantized(*inputs[i : i + 3]) for i in range(0, len(inputs), 3)]
-    return _quantized(op("Concat", *parts, axis=axis), y_scale, y_zero, inputs[0])
-
-
-def _composed_where(
-    condition: Any,
-    x: Any,
-    x_scale: Any,
-    x_zero: Any,
-    y: Any,
-    y_scale: Any,
-    y_zero: Any,
-    z_scale: Any,
-    z_zero: Any,
-) -> Any:
-    left, right = _dequantized(x, x_scale, x_zero), _dequantized(y, y_scale, y_zero)
-    return _quantized(op("Where", condition, left, right), z_scale, z_zero, x)
-
-
-def _composed_pool(
-    x: Any,
-    x_scale: Any,
-    x_zero: Any,
-    y_scale: Any,
-    y_zero: Any = None,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    channels_last: int = 0,
-    count_include_pad: int = 0,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
-    real, rank = _dequantized(x, x_scale, x_zero), rank_of(x)
-    if channels_last:
-        real = op("Transpose", real, perm=[0, rank - 1, *range(1, rank - 1)])
-    y = op(
-        "AveragePool", real, auto_pad=auto_pad, ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad, kernel_shape=kernel_shape, pads=pads, strides=strides,
-    )  # fmt: skip
-    if channels_last:
-        y = op("Transpose", y, perm=[0, *range(2, rank), 1])
-    return _quantized(y, y_scale, y_zero, x)
-
-
-def _composed_global(
-    x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None, *, channels_last: int = 0
-) -> Any:
-    rank = rank_of(x)
-    axes = list(range(1, rank - 1) if channels_last else range(2, rank))
-    y = op("ReduceMean", _dequantized(x, x_scale, x_zero), axes)
-    return _quantized(y, y_scale, y_zero, x)
-
-
-def _composed_gemm(
-    a: Any,
-    a_scale: Any,
-    a_zero: Any,
-    b: Any,
-    b_scale: Any,
-    b_zero: Any,
-    c: Any = None,
-    y_scale: Any = None,
-    y_zero: Any = None,
-    *,
-    alpha: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-) -> Any:
-    left = op("Transpose", a, perm=[1, 0]) if transA else a
-    right = op("Transpose", b, perm=[1, 0]) if transB else b
-    total = op("MatMulInteger", left, right, single(a_zero), single(b_zero))
-    if c is not None:
-        total = op("Add", total, c)
-    scale = op("Mul", single(a_scale), single(b_scale))
-    if alpha != 1:
-        scale = op("Mul", scale, alpha)
-    real = op("Mul", op("Cast", total, to=ir.DataType.FLOAT), scale)
-    return real if y_scale is None else _quantized(real, y_scale, y_zero, a)
-
-
 OPERATORS = (
     _binary("Add", np.add),
     OpDef(
@@ -407,7 +268,7 @@ OPERATORS = (
         _infer_average_pool,
         _average_pool,
         domain=DOMAIN,
-        compose=_composed_pool,
+        compose=composed_pool,
         vjp=ROUNDED,
     ),
     OpDef(
@@ -415,7 +276,7 @@ OPERATORS = (
         _infer_concat,
         _concat,
         domain=DOMAIN,
-        compose=_composed_concat,
+        compose=composed_concat,
         vjp=ROUNDED,
     ),
     OpDef(
@@ -423,7 +284,7 @@ OPERATORS = (
         _infer_global,
         _global_average_pool,
         domain=DOMAIN,
-        compose=_composed_global,
+        compose=composed_global,
         vjp=ROUNDED,
     ),
     OpDef(
@@ -431,7 +292,7 @@ OPERATORS = (
         lambda ctx: [ctx.shape(0)],
         _leaky_relu,
         domain=DOMAIN,
-        compose=_composed_leaky_relu,
+        compose=composed_leaky_relu,
         vjp=ROUNDED,
     ),
     _binary("Mul", np.multiply),
@@ -440,7 +301,7 @@ OPERATORS = (
         lambda ctx: [ctx.shape(0)],
         _sigmoid,
         domain=DOMAIN,
-        compose=_composed_unary("Sigmoid"),
+        compose=composed_unary("Sigmoid"),
         vjp=ROUNDED,
     ),
     OpDef(
@@ -448,13 +309,11 @@ OPERATORS = (
         lambda ctx: [ctx.shape(0)],
         _softmax,
         domain=DOMAIN,
-        compose=_composed_softmax,
+        compose=composed_softmax,
         vjp=ROUNDED,
     ),
-    OpDef(
-        "QLinearWhere", _infer_where, _where, domain=DOMAIN, compose=_composed_where, vjp=ROUNDED
-    ),
-    OpDef("QGemm", _infer_gemm, _gemm, domain=DOMAIN, compose=_composed_gemm, vjp=ROUNDED),
+    OpDef("QLinearWhere", _infer_where, _where, domain=DOMAIN, compose=composed_where, vjp=ROUNDED),
+    OpDef("QGemm", _infer_gemm, _gemm, domain=DOMAIN, compose=composed_gemm, vjp=ROUNDED),
     *(_aligned(one) for one in LINEAR if one.name != "DynamicQuantizeLinear"),
 )
 

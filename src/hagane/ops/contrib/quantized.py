@@ -14,7 +14,7 @@ from hagane.ops.contrib.attention.packed import attend_projected, composed_proje
 from hagane.ops.contrib.declare import DOMAIN, FLOAT, INTS, declare
 from hagane.ops.contrib.dynamic import composed_to_float, matmul_integer_to_float
 from hagane.ops.contrib.normalization import composed_embed, embed_layer_normalization, infer_embed
-from hagane.ops.contrib.qlinear import single
+from hagane.ops.contrib.qlinear_composed import single
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.vjp import ROUNDED
 from hagane.symbolic import Dim, floordiv

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, NoReturn, Protocol, TypeVar
 
 from hagane.errors import HaganeError, InvalidArgument
 from hagane.tools.prob.integrals.real import Real
@@ -40,6 +40,19 @@ deciding: ContextVar[Decider | None] = ContextVar("deciding", default=None)
 
 class ContinuousDraw(BaseException):
     """A continuous draw on a run whose decider knows discrete ones alone; it ends the run."""
+
+
+def leave_discrete() -> NoReturn:
+    """End a run at a draw, or a use of one, that is not discrete.
+
+    Raises:
+        ContinuousDraw: Always; the decider knows of it where the program catches that.
+    """
+    error = ContinuousDraw()
+    decider: Any = deciding.get()
+    if hasattr(decider, "fault"):
+        decider.fault = error
+    raise error
 
 
 class ObservationFailed(HaganeError):
@@ -94,8 +107,8 @@ def uniform(least: float, greatest: float) -> float:
     """
     if not least < greatest:
         raise InvalidArgument(f"uniform({least}, {greatest}): expected the least below the other")
-    low, high = _exact(least), _exact(greatest)
-    return low + (high - low) * _continuous("uniform")  # type: ignore[no-any-return]
+    low, high = exact(least), exact(greatest)
+    return low + (high - low) * continuous_draw("uniform")  # type: ignore[no-any-return]
 
 
 def normal(mean: float, deviation: float) -> float:
@@ -106,7 +119,7 @@ def normal(mean: float, deviation: float) -> float:
     """
     if not deviation > 0:
         raise InvalidArgument(f"normal({mean}, {deviation}): expected a deviation above 0")
-    return _exact(mean) + _exact(deviation) * _continuous("normal")  # type: ignore[no-any-return]
+    return exact(mean) + exact(deviation) * continuous_draw("normal")  # type: ignore[no-any-return]
 
 
 def exponential(rate: float) -> float:
@@ -117,7 +130,7 @@ def exponential(rate: float) -> float:
     """
     if not rate > 0:
         raise InvalidArgument(f"exponential({rate}): expected a rate above 0")
-    return _continuous("exponential") / _exact(rate)  # type: ignore[no-any-return]
+    return continuous_draw("exponential") / exact(rate)  # type: ignore[no-any-return]
 
 
 def _real_decider(decider: Any) -> Any:
@@ -125,21 +138,22 @@ def _real_decider(decider: Any) -> Any:
     return decider
 
 
-def _exact(number: Any) -> Any:
+def exact(number: Any) -> Any:
     """Return a number as the fraction it stands for; plain where nothing decides."""
     if deciding.get() is None or isinstance(number, Real | int):
         return number
     return fraction_of(number)
 
 
-def _continuous(law: str) -> Any:
+def continuous_draw(law: str) -> Any:
+    """Return a number of a law (uniform, normal, exponential) with its usual parameters."""
     decider: Any = deciding.get()
     if decider is None:
         if law == "normal":
             return generator.gauss()
         return generator.random() if law == "uniform" else generator.expovariate(1.0)
     if not hasattr(decider, "continuous"):
-        raise ContinuousDraw
+        leave_discrete()
     return decider.continuous(law)
 
 

@@ -42,6 +42,7 @@ from hagane.tools.rtl.search.certain import certain_tests
 from hagane.tools.rtl.search.compose import compose
 from hagane.tools.rtl.search.minimise import minimise
 from hagane.tools.rtl.search.search import Budget, Found, Report, Search, toggle_goals
+from hagane.tools.rtl.uncalled import settle_uncalled
 from hagane.tools.rtl.unread import ports_alone, random_tests
 from hagane.tools.rtl.waivers import Waivers
 from hagane.tools.rtl.within import TimeUp, within
@@ -196,6 +197,7 @@ def _finish(stage: _Stage, search: Search, clock: Callable[[], float]) -> Result
             f"({len(names)} signals)"
         )
     result = judge(sources.top, model, simulator, tests, found, run, replay, sure)
+    settle_uncalled(result, stage.design.elaborated)
     settle_outside(result, stage.elsewhere, stage.waivers)
     if reduced:
         result.defects.insert(0, reduced)

@@ -19,6 +19,7 @@ from hagane.tools.rtl.search.search import Found
 from hagane.tools.rtl.waivers import Waivers
 
 _BY_START = "met or not by the values that registers begin with"
+NOT_OURS = "hagane has no point at this place"
 _NOT_REPLAYED = "no simulator replayed the tests"
 
 
@@ -214,7 +215,7 @@ def _lines(
         else:
             why = next((found.unknown[key] for key in mine if key in found.unknown), "")
             if not mine:
-                why = "hagane has no point at this place"
+                why = NOT_OURS
             statuses.append(Status("line", where, "unknown", None, why, **place))  # type: ignore[arg-type]
     notices = []
     if moved:

@@ -275,8 +275,10 @@ class Calling(Iterators):
         elif not isinstance(content, tuple) or not is_data(index) or not content:
             return NONE
         elif not is_stackable(self.lists.form_of(content)):
-            self._refuse_negative(index, content)
-            return NONE
+            if not isinstance(index, Expr):
+                return NONE
+            place = self.lists.from_front(index, len(content))
+            return self.core.compute(kind, receiver, place, *value)
         elif isinstance(receiver, ListRef):
             self.lists.searched.add(receiver.key)
         if kind is ast.Subscript:
@@ -290,18 +292,6 @@ class Calling(Iterators):
         if isinstance(content, tuple):  # as long as it was
             return tuple(rows.item(k) for k in range(len(content)))
         return rows
-
-    def _refuse_negative(self, index: Value, content: Sequence[Value]) -> None:
-        if (
-            isinstance(index, Expr)
-            and self.core.decide(self.core.knowledge.less(-1, index)) is not True
-        ):
-            shown = " and ".join(dict.fromkeys(self.core.show(item) for item in content))
-            raise CheckError(
-                "capture",
-                f"an item of {shown} at a place that the data decide, which may count from the "
-                "back; use place % len(items)",
-            )
 
     def _membership(self, kind: Operation, item: Value, container: Value) -> Value:
         if not isinstance(container, ListRef):

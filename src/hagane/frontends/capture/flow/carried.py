@@ -97,6 +97,7 @@ class Carried:
         Returns:
             Values that no slot holds: name, value before and after; and whether anything was new.
         """
+        self.holding.core.heap.originals.fill(self.start, after)
         more = False
         held: set[int] = set()
         for key, part, before, value in changes(self.start, after):

@@ -89,7 +89,6 @@ class Looping:
 
     def rewind(self) -> None:
         """Go back to the contents before the loop."""
-        self.core.heap.whole(self.carried.start)
         contents = dict(self.core.heap.contents)
         for key, content in self.carried.start.items():
             contents[key] = dict(content) if type(content) is dict else content

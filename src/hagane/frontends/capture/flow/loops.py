@@ -24,6 +24,7 @@ from hagane.frontends.python.values.values import (
     Endless,
     ListRef,
     Many,
+    Stream,
     Tensor,
     Unknown,
     Value,
@@ -85,6 +86,10 @@ class Graph(Calling):
         over = core.settle(core.parted(core.evaluate(node.iter)))
         if isinstance(over, Choice) and all(isinstance(v, DictRef) for v in alternatives(over)):
             core.either(over, partial(self._for, node))
+        elif isinstance(over, Stream):
+            core.heap.late.looped.add(over.key)
+            self._for(node, over)
+            core.heap.late.looped.discard(over.key)
         else:
             self._for(node, over)
 

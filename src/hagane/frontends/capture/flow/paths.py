@@ -204,6 +204,8 @@ class Paths(Plain):
             found = self.lists.joined(condition, a, b, self._sides)
             return Choice(condition, a, b) if found is None else found
 
+        core.heap.originals.fill(yes, no)
+        core.heap.originals.fill(no, yes)
         before = self._sides, self._pairs, self._mark, self._joins
         self._sides, self._pairs, self._mark, self._joins = (yes, no), {}, mark, {}
         try:

@@ -382,9 +382,20 @@ def has_objects(slot: Slot | None) -> bool:
 def is_stackable(slot: Slot | None) -> bool:
     """Whether tensors hold the items of a list: they have tensors or numbers, or are empty."""
     held = list(leaves(Listed(slot)))
-    return bool(held) and not any(
-        isinstance(leaf, TensorSlot) and leaf.dtype in COMPLEX for leaf in held
+    return (
+        bool(held)
+        and _is_counted(slot)
+        and not any(isinstance(leaf, TensorSlot) and leaf.dtype in COMPLEX for leaf in held)
     )
+
+
+def _is_counted(slot: Slot | None) -> bool:
+    """Whether tensors say how many items the lists in a form have; those of ``[(), ()]`` do not."""
+    if isinstance(slot, Listed):
+        counted = slot.item is None or any(True for _ in leaves(slot))
+        return counted and _is_counted(slot.item)
+    inner = slot.items if isinstance(slot, Parts) else [slot.item] if type(slot) is Maybe else []
+    return all(map(_is_counted, inner))
 
 
 def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot:

@@ -106,6 +106,88 @@ def hessian(func: Any, argnums: Any, has_aux: Any, *args: Any, **named: Any) -> 
     return jacobian(slopes, argnums, has_aux, *args)
 
 
+# Those of ``torch.autograd.functional``, which apply the function at once.
+# https://docs.pytorch.org/docs/stable/autograd.html#functional-higher-level-api
+
+
+def _detached(made: Any, create_graph: Any) -> Any:
+    from torch.utils._pytree import tree_map
+
+    return made if create_graph else tree_map(lambda x: x.detach(), made)
+
+
+def _several(inputs: Any) -> tuple[Any, Any]:
+    """Return arguments as a tuple, and their places as ``jacobian`` takes them."""
+    if isinstance(inputs, tuple | list):
+        return tuple(inputs), tuple(range(len(inputs)))
+    return (inputs,), 0
+
+
+def functional_jacobian(
+    func: Any, inputs: Any, create_graph: Any = False, strict: Any = False, vectorize: Any = False,
+    strategy: Any = "reverse-mode",
+) -> Any:  # fmt: skip
+    """Return the derivatives of each element of the results by each of the inputs."""
+    given, places = _several(inputs)
+    return _detached(jacobian(func, places, False, *given), create_graph)
+
+
+def _number(func: Any) -> Any:
+    return lambda *given: func(*given).reshape(())
+
+
+def functional_hessian(
+    func: Any, inputs: Any, create_graph: Any = False, strict: Any = False, vectorize: Any = False,
+    outer_jacobian_strategy: Any = "reverse-mode",
+) -> Any:  # fmt: skip
+    """Return the second derivatives of a function whose result is one number."""
+    given, places = _several(inputs)
+    return _detached(hessian(_number(func), places, False, *given), create_graph)
+
+
+def functional_vjp(
+    func: Any, inputs: Any, v: Any = None, create_graph: Any = False, strict: Any = False
+) -> Any:
+    """Return a function's result, and the gradients of its inputs for those of the result."""
+    import torch
+
+    given, _ = _several(inputs)
+    found, own, _ = pulled_back(func, given, False)
+    made = gradients(found, own, torch.ones_like(found) if v is None else v)
+    made = made if isinstance(inputs, tuple | list) else made[0]
+    return _detached((found, made), create_graph)
+
+
+def functional_jvp(
+    func: Any, inputs: Any, v: Any = None, create_graph: Any = False, strict: Any = False
+) -> Any:
+    """Return a function's result, and its derivative in a direction."""
+    import torch
+
+    given, _ = _several(inputs)
+    tangents = (torch.ones_like(given[0]),) if v is None else _several(v)[0]
+    return _detached(jvp(func, given, tangents), create_graph)
+
+
+def functional_hvp(
+    func: Any, inputs: Any, v: Any = None, create_graph: Any = False, strict: Any = False
+) -> Any:
+    """Return a function's result, and its second derivatives by the inputs, times a vector."""
+    import torch
+
+    given, _ = _several(inputs)
+    factors = (torch.ones_like(given[0]),) if v is None else _several(v)[0]
+    found, own, _ = pulled_back(_number(func), given, False)
+    slopes = gradients(found, own, torch.ones(()))
+    made = gradients(slopes, own, factors)
+    made = made if isinstance(inputs, tuple | list) else made[0]
+    return _detached((found, made), create_graph)
+
+
+FUNCTIONAL: dict[str, Callable[..., Any]] = {
+    "jacobian": functional_jacobian, "hessian": functional_hessian, "vjp": functional_vjp,
+    "jvp": functional_jvp, "hvp": functional_hvp, "vhp": functional_hvp,  # H is symmetric
+}  # fmt: skip
 DERIVED: dict[str, Callable[..., Any]] = {
     "jacrev": jacobian, "jacfwd": jacobian, "hessian": hessian,
 }  # fmt: skip

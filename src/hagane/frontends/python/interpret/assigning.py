@@ -285,6 +285,7 @@ class Assignments(OpenPlaces):
                 self.heap.changed(receiver)
         elif isinstance(receiver, Class):
             self.heap[receiver][name] = value
+            self.heap.changed(receiver)
         elif isinstance(receiver, Library):
             self.tables.set_member(self, receiver, name, value)
         elif isinstance(receiver, Tensor):

@@ -10,6 +10,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.library_calls import LibraryCalls
+from hagane.frontends.python.interpret.recursion import comes_nearer
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.printing import name_of
@@ -40,8 +41,8 @@ from hagane.frontends.python.values.values import (
 from hagane.graph.types import dtype_name
 
 # Calls of a function by itself that are followed, where open conditions decide whether there are
-# more, and where all is known.
-_MAX_RECURSION, _DEEPEST = 40, 150
+# more (in graphs: by data alone, by known arguments too), and where all is known.
+_STILL, _MAX_RECURSION, _DEEPEST = 6, 40, 150
 # Functions that take all items at once; two of them may stop early.
 _CONSUMERS = (list, tuple, set, dict, sorted, sum, max, min, any, all)
 
@@ -218,16 +219,17 @@ class Calls(LibraryCalls):
         keywords: Mapping[str, Value],
         resume: Callable[[Value], None] | None = None,
     ) -> Value:
-        if self._is_too_deep(function):
+        names = bind(function, arguments, keywords, self.new_dict)
+        given = tuple(names.values())
+        followed = self._followed(function, given)
+        if followed:
             self.collector.notice(
-                self.here(),
-                f"the recursion of '{function.name}' is followed {_MAX_RECURSION} calls deep",
+                self.here(), f"the recursion of '{function.name}' is followed {followed} calls deep"
             )
             return self.lost(
                 f"recursion of '{function.name}' without an end in sight: it has to end on values "
                 "that are known before the run; write a loop"
             )
-        names = bind(function, arguments, keywords, self.new_dict)
         scope = function.scope
         caller = self.frame
         frame = Frame(
@@ -242,6 +244,7 @@ class Calls(LibraryCalls):
             caller=caller,
             resume=resume,
             decisions=len(self.knowledge.path.decisions),
+            given=given,
         )
         node = function.node
         if isinstance(node, ast.Lambda):
@@ -252,25 +255,30 @@ class Calls(LibraryCalls):
             self.heap.drop(frame.key)
         return result
 
-    def _is_too_deep(self, function: Function) -> bool:
-        """Whether a function calls itself too often; more often where nothing open decides that.
+    def _followed(self, function: Function, given: tuple[Value, ...]) -> int:
+        """Return how many calls of a function by itself were followed, if they are too many.
 
-        Once its end is out of sight, its other calls of itself are not followed either: with two in
-        a body (Fibonacci's numbers) they would double at each depth.
+        They may be more where nothing open decides that, and fewer where no known argument comes
+        nearer to an end. Once its end is out of sight, its other calls of itself are not followed
+        either: with two in a body (Fibonacci's numbers) they would double at each depth.
         """
         decisions = len(self.knowledge.path.decisions)
-        count, frame = 0, self.frame
+        count, still, frame = 0, 0, self.frame
+        nearer = not self.emit.builds
         while frame is not None and count < _DEEPEST:
             if frame.function is not None and frame.function.node is function.node:
                 count += 1
+                if not nearer:
+                    nearer = comes_nearer(frame.given, given, self.heap.contents)
+                    given, still = frame.given, still + (not nearer)
                 limit = 1 if function.node in self.endless else _MAX_RECURSION
-                if count == limit and frame.decisions != decisions:
+                if (count == limit or still == _STILL) and frame.decisions != decisions:
                     self.endless.add(function.node)
-                    return True
+                    return count
             frame = frame.caller
         if not count:
             self.endless.discard(function.node)
-        return count >= _DEEPEST
+        return count if count >= _DEEPEST else 0
 
     def inside(self, frame: Frame, run: Any) -> Value:
         """Run something in another frame."""
@@ -296,7 +304,7 @@ class Calls(LibraryCalls):
         self.check_arguments(frame, function)
         entry = self.knowledge.path
         lazily = self.emit.lazily() if generator else nullcontext()
-        with lazily, self.heap.reading() if generator else nullcontext([]) as reads:
+        with lazily, self.heap.reading() if generator else nullcontext() as noted:
             self.execute(node.body)
         exits = list(frame.exits)
         if not self.dead:
@@ -307,7 +315,8 @@ class Calls(LibraryCalls):
         if generator:
             made = self.new_stream(self.heap[self.heap[frame.key]["<yielded>"]])
             self.results[made.key] = result
-            self.heap.late.read_later(made.key, reads)
+            if noted is not None and self.emit.literal:
+                self.heap.late.read_later(made.key, noted, own=frame.key)
             return made
         return self.check_result(frame, function, result)
 

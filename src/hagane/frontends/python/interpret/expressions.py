@@ -178,6 +178,8 @@ class Expressions(Core):
                 if found is not MISSING:
                     if self.heap.late.noted:
                         self.heap.late.note(where.key, name)
+                    if self.heap.late.owed:
+                        self.heap.check_owed(where.key, name)
                     return found
             where = where.parent
         return self.global_name(self.frame.module, name)

@@ -81,7 +81,7 @@ class Loops(Core):
         """Note that the data decide how many items a loop has left in an iterator."""
         breaks = any(isinstance(part, ast.Break) for part in ast.walk(node))
         if breaks and isinstance(over, Stream) and self.emit.literal:
-            self.left.add(over.key)
+            self.heap.late.left.add(over.key)
 
     def item_turn(self, node: ast.For, item: Value) -> None:
         """Run the body of a loop for one item."""

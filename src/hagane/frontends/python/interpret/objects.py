@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import operator
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from hagane.frontends.python.interpret.objects_of_containers import (
+    OF_NAMED_TUPLES,
+    ObjectsOfContainers,
+)
 from hagane.frontends.python.interpret.objects_of_exceptions import ObjectsOfExceptions
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
@@ -28,7 +29,6 @@ from hagane.frontends.python.values.values import (
     Many,
     Method,
     Range,
-    Ref,
     Value,
     Wrapped,
     names_of_tuple,
@@ -42,17 +42,10 @@ _OBJECT = (
     "__getattr__", "__delattr__",
 )  # fmt: skip
 
-# Members of named tuples: their own, then those of all tuples.
-_OF_TUPLES = {
-    "__len__": len, "__iter__": iter, "__getitem__": operator.getitem, "__add__": operator.add,
-    "__mul__": operator.mul, "__contains__": operator.contains, "__eq__": operator.eq,
-    "__ne__": operator.ne, "__lt__": operator.lt, "__hash__": hash,
-}  # fmt: skip
 _OF_FLAGS = ("__or__", "__and__", "__xor__", "__invert__", "__contains__", "__bool__")
-_OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace", "__len__", "count", "index")
 
 
-class Objects(ObjectsOfExceptions):
+class Objects(ObjectsOfContainers, ObjectsOfExceptions):
     """Attributes of objects and classes of the program."""
 
     tables: Tables
@@ -60,8 +53,6 @@ class Objects(ObjectsOfExceptions):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._orders: dict[Class, list[Value]] = {}
-        # The dict, list or tuple that an object is, by its key.
-        self._contents: dict[int, Ref | tuple[Value, ...]] = {}
 
     # Objects.
 
@@ -88,8 +79,8 @@ class Objects(ObjectsOfExceptions):
                 return value.cls
             return self.tables.object_attribute(self, value, name)
         names = names_of_tuple(value)
-        if names is not None and name in _OF_NAMED_TUPLES and name not in names:
-            return self._of_named_tuple(value, names, name)
+        if names is not None and name in OF_NAMED_TUPLES and name not in names:
+            return self.of_named_tuple(value, names, name)
         found = self.find_in_class(value.cls, name)
         if isinstance(found, Wrapped) and found.kind == "property":
             return self.call(found.function, [value], {})
@@ -134,24 +125,6 @@ class Objects(ObjectsOfExceptions):
                 return "dataclass" not in base.flags
         return False
 
-    def _of_named_tuple(self, value: Instance, names: list[str], name: str) -> Value:
-        """Return a method that named tuples have, or the names of their fields."""
-        items = tuple(self.heap[value][field] for field in names)
-        assert isinstance(value.cls, Class)
-        match name:
-            case "_fields":
-                return tuple(names)
-            case "_make":
-                return self.class_attribute(value.cls, name)
-            case "_replace":
-                return Bound(Host(dataclasses.replace), value)
-            case "_asdict":
-                made = self.new_dict(dict(zip(names, items, strict=True)))
-                return Wrapped("partial", Host(copy.copy), (made,))
-            case "__len__":
-                return Wrapped("partial", Host(len), (items,))
-        return self.attribute(items, name)
-
     def _computed(self, value: Instance, name: str) -> Value:
         """Return the result of ``__getattr__``."""
         if not isinstance(value.cls, Class):
@@ -171,6 +144,8 @@ class Objects(ObjectsOfExceptions):
         content = self.heap[value]
         if self.heap.late.noted:
             self.heap.late.note(value.key, name)
+        if self.heap.late.owed:
+            self.heap.check_owed(value.key, name)
         found = content.get(name, MISSING)
         if isinstance(found, Computed):
             return found.compute()
@@ -179,6 +154,7 @@ class Objects(ObjectsOfExceptions):
             found = self.observer.attribute(value, name, held)
             if found is not MISSING:
                 content[name] = found
+                self.heap.originals.read(value.key, name, found)
         return found
 
     def delete_attribute(self, value: Value, name: str) -> None:
@@ -195,37 +171,6 @@ class Objects(ObjectsOfExceptions):
         self.heap.changed(value)
 
     # Members of objects from Python's own classes.
-
-    def _python_base(self, cls: Class) -> type | None:
-        """Return the container of Python's own that a class derives from."""
-        for base in self.resolution_order(cls):
-            real = base.object if isinstance(base, Host) else None
-            if isinstance(real, type) and issubclass(real, dict | list | tuple):
-                return real
-        return None
-
-    def inherited(self, value: Instance) -> Ref | tuple[Value, ...] | None:
-        """Return the dict, list or tuple that an object is, None if it is none."""
-        if not isinstance(value.cls, Class) or names_of_tuple(value) is not None:
-            return None
-        known = self._contents.get(value.key)
-        if known is not None:
-            return known
-        base = self._python_base(value.cls)
-        if base is None:
-            return None
-        real = value.host
-        made: Ref | tuple[Value, ...]
-        if issubclass(base, tuple):
-            made = () if real is None else tuple(self.lift(v) for v in tuple.__iter__(real))
-        elif issubclass(base, dict):
-            items = {} if real is None else {k: self.lift(v) for k, v in dict.items(real)}
-            kind = "OrderedDict" if issubclass(base, OrderedDict) else "dict"
-            made = self.new_dict(items, kind)
-        else:
-            made = self.new_list([] if real is None else [self.lift(v) for v in list(real)])
-        self._contents[value.key] = made
-        return made
 
     def attribute_of_enumeration(self, cls: Class, name: str) -> Value:
         """Return an attribute that every enumeration has, ``MISSING`` for others."""
@@ -245,44 +190,9 @@ class Objects(ObjectsOfExceptions):
         if content is None:
             return MISSING
         if isinstance(content, tuple):
-            return self._of_tuple(content, name)
+            return self.of_tuple(content, name)
         python = OrderedDict if isinstance(content, DictRef) else list
         return Method(content, name) if hasattr(python, name) else MISSING
-
-    def as_tuple(self, value: Value, own: str) -> Value:
-        """Return an object that is a tuple as one, where its class has no method of its own."""
-        if not isinstance(value, Instance) or not isinstance(value.cls, Class):
-            return value
-        if self.find_in_class(value.cls, own) is not MISSING:
-            return value
-        names = names_of_tuple(value)
-        if names is None:
-            items = self.inherited(value)
-            return items if isinstance(items, tuple) else value
-        return tuple(self.heap[value][name] for name in names)
-
-    def _of_tuple(self, items: tuple[Value, ...], name: str) -> Value:
-        """Return a method of a tuple that an object is."""
-        if name in _OF_TUPLES:
-            return Wrapped("partial", Host(_OF_TUPLES[name]), (items,))
-        return self.attribute(items, name) if name in ("count", "index") else MISSING
-
-    def _new_tuple(self, cls: Class, items: Sequence[Value]) -> Value:
-        """Return a new object of a class that derives from ``tuple``."""
-        found = self.sequence(items[0]) if items else []
-        if isinstance(found, Many):
-            return self.lost(f"a {cls.name} of a length that is not known")
-        made = Instance(self.heap.new({}), cls)
-        self.become(made, found)
-        return made
-
-    def hold_items(self, value: Instance, items: Ref | tuple[Value, ...]) -> None:
-        """Give a new object of a class that derives from a container the container that it is."""
-        self._contents[value.key] = items
-
-    def become(self, value: Instance, items: Sequence[Value]) -> None:
-        """Give a new object of a class that derives from ``tuple`` its items."""
-        self._contents[value.key] = tuple(items)
 
     def mapping(self, value: Value) -> dict[Any, Value] | None:
         """Return the items of a dictionary with known keys, or of an object like one."""
@@ -452,9 +362,9 @@ class Objects(ObjectsOfExceptions):
                     )
                 return found
             case "__new__", (Class() as cls, *items):
-                base = self._python_base(cls)
+                base = self.python_base(cls)
                 if base is not None and issubclass(base, tuple):
-                    return self._new_tuple(cls, items)
+                    return self.new_tuple(cls, items)
                 return Instance(self.heap.new({}), cls)
         return None
 

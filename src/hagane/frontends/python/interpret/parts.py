@@ -213,6 +213,10 @@ class Parts:
         """Set the fields of a new object of a dataclass or named tuple."""
         raise NotImplementedError
 
+    def class_attribute(self, cls: Class, name: str) -> Value:
+        """Return an attribute of a class, ``MISSING`` if there is none."""
+        raise NotImplementedError
+
     def module_attribute(self, module: ModuleRef, name: str) -> Value:
         """Return a name of a module of the program."""
         raise NotImplementedError

@@ -12,6 +12,7 @@ import types
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from hagane.frontends.python.values.values import (
     Bound,
     Class,
     Device,
+    DictRef,
     Fields,
     Frame,
     Function,
@@ -43,8 +45,9 @@ from hagane.frontends.python.values.values import (
     Host,
     Instance,
     Library,
+    ListRef,
     ModuleRef,
-    Ref,
+    SetRef,
     Tensor,
     Value,
     Wrapped,
@@ -54,6 +57,7 @@ from hagane.frontends.python.values.values import (
 from hagane.symbolic import Expr
 
 _ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library)
+_CHANGING = (Instance, Class, ListRef, DictRef, SetRef)
 
 
 class Lift(Core):
@@ -66,6 +70,8 @@ class Lift(Core):
         super().__init__(*arguments, **keywords)
         # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
+        self._hosts: dict[int, Instance] = {}  # those of them with attributes, by their keys
+        self.heap.originals.ask = self._original_attribute
         self._definitions = Definitions()
         self._mixins: dict[type, Value] = {}
 
@@ -79,10 +85,20 @@ class Lift(Core):
             return known[1]
         value = self._lift(found)
         self.lifted[id(found)] = (found, value)
+        if isinstance(value, _CHANGING) and value.key in self.heap.contents and self.emit.literal:
+            self.heap.originals.keep(value.key, self.heap.contents[value.key])
+            if isinstance(value, Instance):
+                self._hosts[value.key] = value
         self.observer.lifted(found, value)
-        if isinstance(value, Ref):
-            self.heap.stand_in(value.key)
         return value
+
+    def _original_attribute(self, key: int, name: str) -> Value:
+        """Return an attribute of a real object, as it is before the call."""
+        value = self._hosts.get(key)
+        if value is None or value.host is None:
+            return MISSING
+        held = partial(self.host_attribute, value.host, name)
+        return self.observer.attribute(value, name, held)
 
     def real_class(self, cls: Class) -> type | None:
         """Return the class of the running Python that a class stands for, None if none does."""

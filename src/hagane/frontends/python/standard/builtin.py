@@ -171,7 +171,8 @@ class Builtins(Iterables, KeptResults, World, Arguments):
             return self.call(self.lift(program), arguments, keywords)
         if hasattr(found, "cache_info"):
             return self.call_kept(found, arguments, keywords)
-        name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', found)}"
+        module = getattr(found, "__module__", None) or getattr(owner, "__module__", "")
+        name = f"{module}.{getattr(found, '__qualname__', found)}"
         return self.lost(f"'{name}' is not understood")
 
     def _method_of_type(self, found: Any, arguments: Sequence[Value]) -> Value:

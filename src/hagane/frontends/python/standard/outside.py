@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.loggers import SILENT
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -96,6 +97,12 @@ class World(Core):
         if arguments and isinstance(getattr(arguments[0], "object", None), random.Random):
             arguments = arguments[1:]
         if name in ("seed", "setstate", "shuffle"):
+            if name == "shuffle" and self.emit.builds:
+                raise CheckError(
+                    "capture",
+                    "random.shuffle draws random numbers, of which a graph has none; draw an order "
+                    "outside, and pass it in as an index",
+                )
             if name == "shuffle" and isinstance(arguments[0], ListRef):
                 content = self.heap[arguments[0]]
                 if isinstance(content, tuple) and len(content) > 1:

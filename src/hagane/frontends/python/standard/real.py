@@ -48,6 +48,11 @@ _PURE = frozenset(
 _IMPURE = frozenset(
     ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
 )
+# Of these modules they tell something else each time: clocks and chance.
+_TOLD_ANEW = {
+    "datetime": frozenset(("now", "utcnow", "today")),
+    "uuid": frozenset(("uuid1", "uuid4", "getnode")),
+}
 _OF_PARAMETERS = (inspect.signature, inspect.getfullargspec)
 _BINDING = (inspect.Signature.bind, inspect.Signature.bind_partial)
 _ASKING = (os.getenv, dataclasses.is_dataclass, sys.intern, os.fspath)
@@ -249,6 +254,10 @@ def _only_tells(found: Any) -> bool:
     if any(found is one for one in _ASKING):
         return True
     owner = getattr(found, "__self__", None)
+    where = owner if isinstance(owner, type) else found
+    root = (getattr(where, "__module__", None) or "").partition(".")[0]
+    if getattr(found, "__name__", "") in _TOLD_ANEW.get(root, ()):
+        return False
     if owner is not None and not isinstance(owner, types.ModuleType):
         if isinstance(owner, _VALUES):
             return getattr(found, "__name__", "") not in ("setdefault", "pop", "update", "clear")

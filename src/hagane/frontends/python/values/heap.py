@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager
 from operator import is_
 from typing import Any, NoReturn, Protocol
 
-from hagane.frontends.python.values.late import LateReads, Read
+from hagane.frontends.python.values.late import LateReads, Noted
 from hagane.frontends.python.values.memory import STALE, WRITTEN
+from hagane.frontends.python.values.originals import Originals
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Pairs, Ref, Stream, Value
 from hagane.symbolic.term import Term
 
@@ -48,9 +49,9 @@ class Heap:
         self._own: set[int] = set()  # the dicts that no other version has
         self._derived: dict[int, list[tuple[int, tuple[Any, ...], int]]] = {}
         self.dictionaries: set[int] = set()  # of the program; their keys are data
-        self._before: dict[int, Any] = {}  # the contents of real objects, before the program ran
         self._views: dict[int, Callable[[], Any]] = {}
         self.late = LateReads(lambda: self.contents, self.dictionaries)
+        self.originals = Originals()
 
     def new(self, content: Any) -> int:
         """Return the key of a new object."""
@@ -71,6 +72,8 @@ class Heap:
             self.links.read(key)
         if self.late.noted:
             self.late.note(key)
+        if self.late.owed:
+            self.check_owed(key)
         content = self.contents[key]
         if type(content) is Choice and key in self.dictionaries:
             self.refuse(
@@ -85,8 +88,13 @@ class Heap:
 
     def __setitem__(self, ref: Ref | int, content: Any) -> None:
         key = ref if isinstance(ref, int) else ref.key
+        if self.late.noted:
+            self.late.note(key)
+        if self.late.owed:
+            self.check_owed(key)
         self.contents[key] = content if type(content) is not Many else self.ruled(content)
         self._own.discard(key)  # others may have it, too
+        self.originals.change(key)
         if self.links is not None:
             self.links.replace(key)
 
@@ -106,8 +114,19 @@ class Heap:
             if isinstance(source, Ref):
                 noted.append((source.key, _shown(self.contents.get(source.key)), order))
 
-    def reading(self) -> AbstractContextManager[list[Read]]:
-        """Collect what the code of the block reads of the objects that there are by now."""
+    def check_owed(self, key: int, name: str | None = None) -> None:
+        """Refuse what the code of an iterator changes that has not given all of its items."""
+        if self.late.is_owed(key, name):
+            what = "something" if name is None else f"'{name}'"
+            self.refuse(
+                "capture",
+                f"{what} is read or changed here that the code of an iterator changes too, when "
+                "its items are asked for, and it has items left; make a list of them where the "
+                "iterator is made, as in list(map(f, x))",
+            )
+
+    def reading(self) -> AbstractContextManager[Noted]:
+        """Collect what the code of the block reads and changes of the objects that there are."""
         return self.late.reading(self.mark())
 
     def view(self, key: int, make: Callable[[], Any]) -> None:
@@ -145,19 +164,9 @@ class Heap:
 
     def changed(self, ref: Ref) -> None:
         """Note that the program has changed a dict in place."""
+        self.originals.change(ref.key)
         if self.links is not None and ref.key in self.links.keys:
             self.links.changed(ref.key)
-
-    def stand_in(self, key: int) -> None:
-        """Note that an object stands in for a real one, whose content it has now."""
-        content = self.contents.get(key)
-        self._before[key] = dict(content) if type(content) is dict else content
-
-    def whole(self, snapshot: dict[int, Any]) -> None:
-        """Add the real objects that were met since to a snapshot: they were there then."""
-        for key, content in self._before.items():
-            if key not in snapshot and key in self.contents:
-                snapshot[key] = dict(content) if type(content) is dict else content
 
     def drop(self, key: int) -> None:
         """Forget the content of an object that nothing refers to any more."""
@@ -169,7 +178,11 @@ class Heap:
         return dict(self.contents)
 
     def restore(self, snapshot: dict[int, Any]) -> None:
-        """Go back to a snapshot, which must not be used again; younger objects stay."""
+        """Go back to a snapshot, which must not be used again; younger objects stay.
+
+        Those of the running Python are what they were.
+        """
+        self.originals.fill(snapshot, self.contents)
         for key in sorted(self.contents.keys() - snapshot.keys()):
             snapshot[key] = self.contents[key]
         self._own.clear()

@@ -327,6 +327,7 @@ class Frame:
         kept: Whether a function or class made in it may read its names after it ends.
         made: The last values of its expressions, by node, where a graph is made.
         decisions: The number of open conditions that had been decided when it was called.
+        given: The arguments of the call.
     """
 
     key: int
@@ -346,6 +347,7 @@ class Frame:
     kept: bool = False
     made: dict[Any, Value] = field(default_factory=dict)
     decisions: int = 0
+    given: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

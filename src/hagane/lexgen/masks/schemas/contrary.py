@@ -17,7 +17,7 @@ from hagane.lexgen.masks.schemas.cases import (
     is_possible,
 )
 from hagane.lexgen.masks.schemas.form import pointer
-from hagane.lexgen.masks.schemas.formats import EXACT_FORMATS, FORMATS
+from hagane.lexgen.masks.schemas.formats import EXACT_FORMATS, format_texts
 from hagane.lexgen.masks.schemas.keywords import (
     ANYWHERE,
     OF_TYPE,
@@ -30,7 +30,7 @@ from hagane.lexgen.masks.schemas.keywords import (
     types_of,
 )
 from hagane.lexgen.masks.schemas.numbers import Numbers
-from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching
+from hagane.lexgen.masks.texts import ANYTHING, Texts, literals
 
 if TYPE_CHECKING:
     from hagane.lexgen.masks.schemas.schemas import Schemas
@@ -138,7 +138,7 @@ def _contrary(
         case "type" | "nullable" | "exclusiveMinimum" | "exclusiveMaximum":
             return []
         case "format" if value in EXACT_FORMATS:
-            return [Strings(ANYTHING - matching(FORMATS[value], whole=True))]
+            return [Strings(ANYTHING - format_texts(value))]
         case "items" if not isinstance(value, list):
             # One that fails may be anywhere; it comes first.
             schemas.note(where, keyword, "the item that fails by it comes first")

@@ -7,6 +7,8 @@ and expressions (which nest without end) it leaves rare forms out.
 
 from __future__ import annotations
 
+from hagane.lexgen.masks.texts import Texts, matching
+
 _FOURTH = "(?:0[48]|[2468][048]|[13579][26])"  # of a hundred years, the first apart
 _LEAP = rf"(?:[0-9]{{2}}{_FOURTH}|(?:00|{_FOURTH})00)"
 _DATE = (
@@ -121,3 +123,17 @@ FORMATS = {
 
 # Formats of which the expression matches all valid texts.
 EXACT_FORMATS = frozenset({"date", "uuid", "ipv4", "json-pointer"})
+
+_made: dict[str, Texts] = {}
+
+
+def format_texts(name: str) -> Texts:
+    """Return the texts of a format, each time the same object."""
+    if name not in _made:
+        _made[name] = matching(FORMATS[name], whole=True)
+    return _made[name]
+
+
+def format_of(texts: Texts) -> str | None:
+    """Return the name of the format that some texts are of; None of others."""
+    return next((name for name, made in _made.items() if made is texts), None)

@@ -10,7 +10,7 @@ from typing import Any
 from hagane.errors import InvalidArgument
 from hagane.lexgen.masks.schemas.cases import Arrays, Booleans, Case, Null, Objects, Strings
 from hagane.lexgen.masks.schemas.form import OBJECTS, pointer, refuse
-from hagane.lexgen.masks.schemas.formats import FORMATS
+from hagane.lexgen.masks.schemas.formats import FORMATS, format_texts
 from hagane.lexgen.masks.schemas.numbers import Numbers
 from hagane.lexgen.masks.texts import ANYTHING, Texts, literals, matching, of_length
 
@@ -154,7 +154,7 @@ def strings_of(schema: Mapping[str, Any], where: str) -> Strings:
     name = schema.get("format")
     if name is not None and name not in _LOOSE_FORMATS:
         if name in FORMATS:
-            form = matching(FORMATS[name], whole=True)
+            form = format_texts(name)
             texts = form if texts is ANYTHING else texts & form
         elif name in _HARD_FORMATS:
             known = ", ".join(FORMATS)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from hagane.lexgen.expressions.charset import END
 from hagane.lexgen.masks.rules.parts import OneOf, Part, Rep, Ways, seq
-from hagane.lexgen.masks.schemas.formats import FORMATS, shorter
+from hagane.lexgen.masks.schemas.formats import format_of, shorter
 from hagane.lexgen.masks.texts import MOST_STATES, NOTHING, Row, Texts, matching, of_length
 
 # States of texts that are not exact: of the first characters, and of what follows the repetition.
@@ -15,6 +15,7 @@ _MOST_BEFORE, _MOST_BEHIND = 4_000, 400
 _MOST_REPEATED = 3
 
 
+@lru_cache(1024)
 def within(texts: Texts, low: int, high: int | None, ways: Ways) -> tuple[Part | None, str]:
     """Return the texts of a set of at least ``low`` and at most ``high`` characters, and a notice.
 
@@ -46,12 +47,12 @@ def within(texts: Texts, low: int, high: int | None, ways: Ways) -> tuple[Part |
     layers = _layers(texts, high, MOST_STATES)
     if layers is not None:
         return _whole(_of_layers(texts, layers, low, high), ways), ""
-    for name in ("email", "idn-email", "hostname"):
-        if texts is matching(FORMATS[name], whole=True):
-            few = texts & matching(shorter(name, high), whole=True)
-            return _whole(few if low == 0 else few & of_length(low, None), ways), (
-                f"texts have at most {high} characters, and so many in each part that these fit"
-            )
+    name = format_of(texts)
+    if name in ("email", "idn-email", "hostname"):
+        few = texts & matching(shorter(name, high), whole=True)
+        return _whole(few if low == 0 else few & of_length(low, None), ways), (
+            f"texts have at most {high} characters, and so many in each part that these fit"
+        )
     return _repeated(texts, low, high, ways)
 
 
@@ -60,11 +61,17 @@ def _whole(texts: Texts, ways: Ways) -> Part | None:
 
 
 @lru_cache(1024)
+def _nexts(texts: Texts) -> tuple[tuple[int, ...], ...]:
+    """Return for each state those after one character."""
+    return tuple(tuple(sorted({to for _, to in row if to >= 0})) for row in texts.rows)
+
+
+@lru_cache(1024)
 def _rests(texts: Texts) -> tuple[int, ...]:
     """Return for each state the number of characters to the nearest end; a large one for none."""
     before: dict[int, set[int]] = {}
-    for state in range(len(texts.rows)):
-        for _, _, to in texts.edges(state):
+    for state, following in enumerate(_nexts(texts)):
+        for to in following:
             before.setdefault(to, set()).add(state)
     found = dict.fromkeys(texts.accepts, 0)
     queue = list(texts.accepts)
@@ -99,7 +106,7 @@ def _longest(texts: Texts) -> int | None:
 
 
 def _following(texts: Texts, state: int, rests: tuple[int, ...]) -> list[int]:
-    return sorted({to for _, _, to in texts.edges(state) if rests[to] < MOST_STATES**2})
+    return [to for to in _nexts(texts)[state] if rests[to] < MOST_STATES**2]
 
 
 def _layers(texts: Texts, high: int, most: int) -> list[list[int]] | None:
@@ -107,12 +114,10 @@ def _layers(texts: Texts, high: int, most: int) -> list[list[int]] | None:
 
     None: they are more than ``most`` together.
     """
-    rests = _rests(texts)
+    rests, nexts = _rests(texts), _nexts(texts)
     layer, found, count = [0], [[0]], 1
     for rest in range(high - 1, -1, -1):
-        layer = sorted(
-            {to for state in layer for _, _, to in texts.edges(state) if rests[to] <= rest}
-        )
+        layer = sorted({to for state in layer for to in nexts[state] if rests[to] <= rest})
         count += len(layer)
         if count > most:
             return None
@@ -155,11 +160,11 @@ def _numbered(
 
 def _repeated(texts: Texts, low: int, high: int, ways: Ways) -> tuple[Part | None, str]:
     """Return texts of the first layers, and those that repeat characters behind them."""
-    rests = _rests(texts)
+    rests, nexts = _rests(texts), _nexts(texts)
     layers: list[list[int]] = [[0]]
     count = 1
     while count < _MOST_BEFORE and len(layers) <= high:
-        layer = {to for state in layers[-1] for _, _, to in texts.edges(state)}
+        layer = {to for state in layers[-1] for to in nexts[state]}
         layers.append(sorted(to for to in layer if rests[to] <= high - len(layers)))
         count += len(layers[-1])
     before = len(layers) - 1

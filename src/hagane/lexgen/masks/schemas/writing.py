@@ -25,6 +25,7 @@ from hagane.lexgen.masks.rules.parts import (
     OneOf,
     Part,
     Rep,
+    Seq,
     alt,
     seq,
 )
@@ -163,6 +164,25 @@ def _in_quotes(texts: Texts) -> Part:
     return seq(Bytes(b'"'), OneOf(texts, in_string), Bytes(b'"'))
 
 
+@lru_cache(1024)
+def _with_tails(part: OneOf) -> Module:
+    """Return the rules of texts in quotes, of which some go on with a counted repetition."""
+    rules = Rules()
+    first = rules.reserve()
+
+    def counted(tail: Part) -> Part:
+        match tail:
+            case Seq(parts):
+                return Seq(tuple(map(counted, parts)))
+            case Rep(body, low, high):
+                return Rep(rules.add(body), low, high)
+        return tail
+
+    tails = tuple((state, counted(tail)) for state, tail in part.tails)
+    rules.define(first, seq(Bytes(b'"'), replace(part, tails=tails), Bytes(b'"')))
+    return Module(rules, len(rules.bodies))
+
+
 def _single(case: Case) -> Fraction | None:
     """Return the number of a case of one alone."""
     if isinstance(case, Numbers) and case.low == case.high and case.possible:
@@ -257,8 +277,10 @@ class _Writer:
             refuse(where, "no text of its pattern or format has a length within its bounds")
         if notice:
             self.schemas.note(where, "maxLength", notice)
-        if isinstance(part, OneOf) and not part.tails:
-            return self._quoted(part.texts)
+        if isinstance(part, OneOf):
+            return (
+                self.rules.include(_with_tails(part), 0) if part.tails else self._quoted(part.texts)
+            )
         return seq(Bytes(b'"'), part, Bytes(b'"'))
 
     def _quoted(self, texts: Texts) -> Call:

@@ -39,6 +39,8 @@ _WALKS, _ROWS = 8, 64
 _STEPS = 4
 _LEAF, _MEMBER = 7, 6
 _HOLDS = ("x <= v", "x < v", "x >= v", "x > v", "x == v", "x != v")
+# Of each the same without a jump: whether less (1), equal (2) and greater (4) hold, or (8) do not.
+_SIGNS = np.array([3, 1, 6, 4, 2, 10])
 
 
 def _depths(forest: Forest) -> Array:
@@ -107,8 +109,12 @@ class _Trees:
         true, false = (np.where(leaf, own, side) for side in (forest.true, forest.false))
         modes = set(np.unique(forest.mode[~leaf]).tolist())
         self.mode = modes.pop() if len(modes) == 1 else None if modes else 0
+        self.has_members = _MEMBER in modes or self.mode == _MEMBER
         self.misses = bool((forest.missing_true & ~leaf).any())
-        packed = forest.feature | forest.mode << 24 | forest.missing_true.astype(np.int64) << 28
+        mode = forest.mode
+        if self.mode is None and not self.has_members:
+            mode = np.where(leaf, 0, _SIGNS[np.where(leaf, 0, mode)])
+        packed = forest.feature | mode << 24 | forest.missing_true.astype(np.int64) << 28
         packed = np.where(leaf, 0, packed)
         record = np.zeros((count + 1, 3 if self.wide else 4), np.int64 if self.wide else np.int32)
         value = np.where(leaf, 0, forest.value)
@@ -154,13 +160,15 @@ class _Trees:
         number = "double" if self.wide else "float"
         kinds = "int64_t packed;" if self.wide else "int32_t packed;"
         cases = ""
-        if self.mode is not None and self.mode != _MEMBER:
+        if self.mode is not None and not self.has_members:
             holds = _HOLDS[self.mode]
+        elif not self.has_members:
+            holds = "(((x < v) | (x == v) << 1 | (x > v) << 2) & n->packed >> 24 & 7) != 0 ^ (n->packed >> 27 & 1)"
         else:
             cases = " ".join(f"case {i}: return {text};" for i, text in enumerate(_HOLDS))
             holds = "KERNEL_compare(x, v, n->packed >> 24 & 15, members)"
         helper = f"typedef struct {{ {number} value; {kinds} int32_t child[2]; }} KERNEL_node;\n"
-        if self.mode is None or self.mode == _MEMBER:
+        if self.has_members:
             helper += f"""
 static int KERNEL_compare(double x, double v, int mode, const double *members) {{
 switch (mode) {{ {cases}

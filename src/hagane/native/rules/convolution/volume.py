@@ -1,8 +1,13 @@
-"""Convolution with three spatial axes: four or eight maps at a time, along rows."""
+"""Convolution with three spatial axes: four maps at a time, along the rows of a plane.
+
+Where windows take steps of several pixels, a plane lies as planes of every such pixel, one for each place
+that a step may begin at: a tap then reads neighbours for neighbouring results, as with steps of one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -15,13 +20,11 @@ from hagane.native.lowering.facts import AT_RUN_TIME, NotNative
 from hagane.native.lowering.state import Lowering
 from hagane.native.rules.convolution.window import pads_of
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, ceildiv, maximum
 
 _STEPS = ("strides", "dilations")
 # Maps that are summed at once: each vector of the input serves them all.
 _MAPS = 4
-# And where elements lie apart, so that gathering them takes several times a product's time.
-_MAPS_OF_GATHERED = 8
 
 
 def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None) -> None:
@@ -38,9 +41,11 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         raise NotNative(AT_RUN_TIME)
     groups = int(attributes["group"])
     begin, end = pads_of(attributes, sizes, out, kernel, strides, dilations)
-    source = _padded(low, node, begin, end)
+    (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = kernel, strides, dilations
+    places = sorted({(j * dh % sh, k * dw % sw) for j in range(kh) for k in range(kw)})
+    source, volume = _padded(low, node, begin, end, (sh, sw), places)
     maps, depth = weight.shape[:2]
-    at_once = _MAPS if strides[2] == 1 else _MAPS_OF_GATHERED
+    at_once = _MAPS
     each = maps // groups
     blocks = -(-each // at_once)
     taps = depth * int(np.prod(weight.shape[2:]))
@@ -58,12 +63,22 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
     )
     d = body.pointer(target, written=True)
     image, plane, area, row = (n(stride) for stride in source.strides[:4])
-    (kd, kh, kw), (sd, sh, sw), (dd, dh, dw) = kernel, strides, dilations
+    of_place = np.zeros((sh, sw), np.int64)
+    for number, (row_at, at) in enumerate(places):
+        of_place[row_at, at] = number
     inner = (
         f"for (int64_t c = 0; c < {depth}; c++) for (int64_t i = 0; i < {kd}; i++)",
         f"for (int64_t j = 0; j < {kh}; j++) for (int64_t k = 0; k < {kw}; k++, w += {at_once}) {{",
-        f"const float *p = s + c * {plane} + i * {dd} * {area} + j * {dh} * {row} + k * {dw}",
+        f"const int64_t down = j * {dh}, right = k * {dw};",
+        f"const float *p = s + c * {plane} + i * {dd} * {area} + down / {sh} * {row} + right / {sw}",
     )
+    if len(places) > 1:
+        numbers = ", ".join(str(number) for number in of_place.reshape(-1))
+        body.add(f"static const uint8_t of_place[] = {{{numbers}}};")
+        inner = (
+            *inner[:-1],
+            f"{inner[-1]} + of_place[down % {sh} * {sw} + right % {sw}] * {n(volume)}",
+        )
     body.add(
         f"int64_t z = q % {n(deep)}, block = q / {n(deep)} % {blocks};",
         f"int64_t group = q / {n(deep * blocks)} % {groups}, "
@@ -75,23 +90,7 @@ def lower_volume(low: Lowering, node: ir.Node, weight: Array, bias: Array | None
         f"float *d = {d} + ((image * {maps} + group * {each} + block * {at_once}) * {n(deep)} + z) * {n(high * wide)};",
         f"const int64_t H = {n(high)}, W = {n(wide)}, map = {body.size(deep * high * wide)};",
     )
-    if sh == sw == 1:
-        body.add(*_flat(inner, at_once, row, 4 if low.facts.level.registers >= 32 else 2))
-    else:
-        load = "v_load_n(p, n)" if sw == 1 else f"v_load_strided(p, {sw}, n)"
-        body.add(
-            "for (int64_t y = 0; y < H; y++) for (int64_t x = 0; x < W; x += VL) {",
-            "int64_t n = hg_min(VL, W - x); const float *w = w0;",
-            *(f"vf a{j} = v_set1(b[{j}]);" for j in range(at_once)),
-            *inner,
-            f" + y * {sh} * {row} + x * {sw};",
-            f"vf v = {load};",
-            *(f"a{j} = v_fma(v_set1(w[{j}]), v, a{j});" for j in range(at_once)),
-            "}",
-            "float *o = d + y * W + x;",
-            *(f"if (m > {j}) v_store_n(o + {j} * map, a{j}, n);" for j in range(at_once)),
-            "}",
-        )
+    body.add(*_flat(inner, at_once, row, 4 if low.facts.level.registers >= 32 else 2))
     pixels, flops = images * deep * high * wide, 2.0 * maps * taps
     low.recorder.emit(
         node,
@@ -143,23 +142,56 @@ def _flat(inner: Sequence[str], maps: int, row: str, most: int) -> list[str]:
     return lines
 
 
-def _padded(low: Lowering, node: ir.Node, begin: Sequence[Dim], end: Sequence[Dim]) -> Tensor:
-    """Return a copy of the image within its zero border; rows may be read past by a vector."""
+def _padded(
+    low: Lowering,
+    node: ir.Node,
+    begin: Sequence[Dim],
+    end: Sequence[Dim],
+    steps: tuple[int, int],
+    places: Sequence[tuple[int, int]],
+) -> tuple[Tensor, Dim]:
+    """Return a copy of the image within its zero border, and the size of a volume of it.
+
+    Args:
+        low: Takes the kernels.
+        node: The convolution.
+        begin: The border before each axis.
+        end: The border behind it.
+        steps: From one window to the next, along both axes of a plane.
+        places: Where in a step there are pixels that windows read; of each a channel has a volume,
+            one behind the other. Rows may be read past by a vector.
+    """
     value = node.inputs[0]
     found = low.forms.plain(value)
     images, channels, *sizes = low.facts.shape(value)
     deep, high, wide = (a + b + c for a, b, c in zip(begin, sizes, end, strict=True))
-    area = high * wide
-    strides = (channels * deep * area, deep * area, area, wide, 1)
-    count = images * strides[0] + 64
-    buffer = Buffer(f"{node.name} padded", count * 4, Kind.ARENA)
-    offset: Dim = 0
-    for before, step in zip(begin, strides[2:], strict=True):
-        offset = offset + before * step
-    inner = Tensor(buffer, found.dtype, found.shape, strides, offset)
-    keep_border(inner, deep * area)
-    emit_copy(low.recorder, found, inner)
-    return Tensor(buffer, found.dtype, found.shape, strides, 0)
+    row = ceildiv(wide, steps[1])
+    area = ceildiv(high, steps[0]) * row
+    volume = deep * area
+    apart = volume * len(places)
+    strides = (channels * apart, apart, area, row, 1)
+    buffer = Buffer(f"{node.name} padded", (images * strides[0] + 64) * 4, Kind.ARENA)
+    for number, place in enumerate(places):
+        offset = number * volume + begin[0] * area
+        shape, apart_in, at = list(found.shape), list(found.strides), found.offset
+        for axis, (step, first, before, stride) in enumerate(
+            zip(steps, place, begin[1:], (row, 1), strict=True), 3
+        ):
+            skipped = ceildiv(maximum(0, before - first), step)
+            start = skipped * step + first - before
+            shape[axis] = maximum(0, ceildiv(found.shape[axis] - start, step))
+            at = at + start * apart_in[axis]
+            apart_in[axis] = apart_in[axis] * step
+            offset = offset + skipped * stride
+        inner = Tensor(buffer, found.dtype, tuple(shape), strides, offset)
+        keep_border(inner, volume, start=number * volume, step=apart)
+        emit_copy(
+            low.recorder,
+            replace(found, shape=tuple(shape), strides=tuple(apart_in), offset=at),
+            inner,
+        )
+    shape_of_all = (images, channels, deep, ceildiv(high, steps[0]), row)
+    return Tensor(buffer, found.dtype, shape_of_all, strides, 0), volume
 
 
 def pack_volume(weight: Array, groups: int, at_once: int) -> Array:

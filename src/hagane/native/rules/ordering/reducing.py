@@ -59,7 +59,8 @@ def step_of(name: str, dtype: np.dtype[np.generic]) -> Step:
         if dtype.kind in "iu":  # as many lie in a vector as they are small
             number, load = element, "x[at]"
         sign = ">" if name == "ReduceMax" else "<"
-        start, step = limits(number)[name == "ReduceMin"], f"v {sign} a ? v : a"
+        least, most = ("0", "1") if dtype.kind == "b" else limits(number)
+        start, step = most if name == "ReduceMin" else least, f"v {sign} a ? v : a"
         if not real:
             return Step(element, load, number, start, step, number, step)
         mark = f"uint{8 * np.dtype(_numpy_type(number)).itemsize}_t"
@@ -210,7 +211,6 @@ for (int64_t j = 0; j < w; j++) shift[j] = top[j] - top[j] == 0 ? top[j] : 0;
     if real == "T" and name == "ReduceMean":
         last = "(n == 0 ? 0 : a / n)"
     made = stored(y.dtype, f"({real})({last})")
-    empty = "if (n == 0) { hg_fail(thread, 0); return; }" if name in _EXTREMES else ""
     types = {"T": c_type(dtype), "S": step.wide}
     lengths: dict[str, Dim] = {
         **sizes, "share": share, "chunks": chunks, "parts": parts, "results": y.size, "n": each,
@@ -228,7 +228,6 @@ for (int64_t j = 0; j < w; j++) shift[j] = top[j] - top[j] == 0 ? top[j] : 0;
 {head}
 const int64_t part = q % parts, f0 = n * part / parts, f1 = n * (part + 1) / parts;
 const int64_t first = q / parts * share, last = hg_min(results, first + share);
-{empty}
 int64_t size[{rank + 1}], steps[{rank + 1}], at[{rank + 1}], axes_left = 0, inner = -1, reduced = 0;
 int kind[{rank + 1}];
 for (int64_t i = 0; i < {rank}; i++) {{

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
-from hagane.tools.cluster.link import resources, tables
+from hagane.tools.cluster.link import namespaces, resources, tables
 from hagane.tools.cluster.link.accepting import wants_table
 from hagane.tools.cluster.link.bodies import APPLY, is_dry, read_body, read_options
 from hagane.tools.cluster.link.changing import (
@@ -52,7 +52,6 @@ from hagane.tools.cluster.link.target import OF_CONTAINERS, Target
 from hagane.tools.cluster.link.workloads import KINDS, is_owned, read_made
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_budget, read_node
-from hagane.tools.cluster.sim.snapshot import rfc3339
 
 _VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Objects of the simulation, whose changes by clients it is told.
@@ -98,9 +97,7 @@ class ApiServer:
         return self._listening.url
 
     def __enter__(self) -> ApiServer:
-        for name in ("default", "kube-system"):
-            if name not in self.store.objects.get("namespaces", {}):
-                self.store.put("namespaces", name, namespace(name))
+        namespaces.show(self.store, namespaces.FIRST, {})
         self._listening.__enter__()
         return self
 
@@ -242,6 +239,8 @@ class ApiServer:
         if kind.namespaced and not target.namespace:
             meta = body.get("metadata") or {}
             target.namespace = str(meta.get("namespace") or "default")
+        if kind.namespaced:
+            namespaces.require(self.store, target.namespace)
         value = named_anew(kind, target.namespace, body, self.store.version)
         key = _key(value)
         check_labels(value)
@@ -249,7 +248,7 @@ class ApiServer:
             _read(lambda: read_created(value, key))
             value = with_defaults(value)
         elif kind.plural == "namespaces":
-            value.setdefault("status", {"phase": "Active"})
+            value = namespaces.active(value)
         elif kind.plural == "nodes":
             _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
         elif kind.plural == "poddisruptionbudgets":
@@ -452,19 +451,6 @@ class ApiServer:
                 told = {"status": patch.get("status") or {}, "metadata": described}
             self.requests.put((kind.plural, target.key, told))
         return _typed(kind, self.store.get(kind.name, target.key) or new)
-
-
-def namespace(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return a namespace that is active."""
-    label = {"kubernetes.io/metadata.name": name, **(labels or {})}
-    begun = rfc3339(0.0)  # when simulated time begins
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": label, "creationTimestamp": begun},
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }
 
 
 def _read(read: Callable[[], object]) -> None:

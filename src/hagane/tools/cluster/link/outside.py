@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from hagane.tools.cluster.errors import SchedulerFault
+from hagane.tools.cluster.link import namespaces
 from hagane.tools.cluster.link.apiserver import PREEMPTED, ApiServer
 from hagane.tools.cluster.link.reports import (
     add_budget,
@@ -71,6 +72,7 @@ class Outside(Scheduler):
         self._recounting = False
         self._others: dict[tuple[str, str], dict[str, Any]] = {}
         self._created: set[str] = set()  # pods of clients
+        self._named: set[str] = set()  # namespaces that were shown
 
     def show_nodes(self, nodes: Cluster) -> None:
         """Bring the server's nodes up to date."""
@@ -218,6 +220,7 @@ class Outside(Scheduler):
     def _show(self, queue: Queue, nodes: Cluster) -> None:
         """Bring everything the server holds up to date."""
         self.show_nodes(nodes)
+        self._show_namespaces(nodes, nodes.namespaces)
         self._show_pods(queue, nodes)
         if nodes.budgets:
             bound = [pod for record in nodes.nodes() for pod in record.pods.values()]
@@ -225,11 +228,19 @@ class Outside(Scheduler):
                 self._put("poddisruptionbudgets", budget_object(budget, bound))
         self._recount()
 
+    def _show_namespaces(self, nodes: Cluster, names: Iterable[str]) -> None:
+        """Show namespaces for the first time; a client may delete them afterwards."""
+        new = set(names) - self._named
+        if new:
+            namespaces.show(self.api.store, sorted(new), nodes.namespaces)
+            self._named |= new
+
     def _show_workload(self, controller: Controller) -> None:
         """Bring the counts of a job or a set of replicas up to date."""
         work = controller.workload
         plural, key = PLURALS[work.kind], f"{work.namespace}/{work.name}"
         if self.api.store.get(plural, key) is None and (plural, key) not in self._others:
+            namespaces.show(self.api.store, [work.namespace], {})
             self._put(plural, workload_object(controller))
         self._others[plural, key] = status = workload_status(controller)
         self.api.store.tell(plural, key, status)
@@ -271,6 +282,7 @@ class Outside(Scheduler):
         now: dict[str, Pod] = {pod.key: pod for pod in queue}
         for record in nodes.nodes():
             now.update(record.pods)
+        self._show_namespaces(nodes, {pod.namespace for pod in now.values()})
         for key in [k for k in self._shown if k not in now]:
             del self._shown[key]
             self.api.store.drop("pods", key)

@@ -39,10 +39,12 @@ class Continuum(Replay):
         laws: The law of each continuous draw of the run so far.
         forms: The forms that are positive on this run.
         weight: The chance of its draws that depend on continuous values.
+        fault: What the run asked for that there is no answer to.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self.fault: Exception | None = None
         self.laws: list[str] = []
         self.forms: list[Linear] = []
         self.weight: Terms = _ALWAYS
@@ -51,12 +53,14 @@ class Continuum(Replay):
         """Begin the next run."""
         super().restart()
         self.laws, self.forms, self.weight = [], [], _ALWAYS
+        self.fault = None
 
     def continuous(self, law: str) -> Real:
         """Return a new draw: uniform from 0 to 1, standard normal, or exponential of rate 1."""
         self.laws.append(law)
         if len(self.laws) > _MOST_DRAWS:
-            raise TooManyDraws
+            self.fault = TooManyDraws()
+            raise self.fault
         return Real(self, {(len(self.laws) - 1,): Fraction(1)})
 
     def positive(self, form: Linear) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from hagane.errors import HaganeError
 from hagane.tools.prob.integrals.regions import Linear
@@ -28,7 +28,13 @@ class NotLinear(HaganeError, TypeError):
 
 
 class World(Protocol):
-    """Decides comparisons on a run."""
+    """Decides comparisons on a run.
+
+    Attributes:
+        fault: What a run asked for that there is no answer to: the program may have caught it.
+    """
+
+    fault: Exception | None
 
     def positive(self, form: Linear) -> bool:
         """Return whether a form, which is no constant, is positive on this run."""
@@ -48,7 +54,7 @@ class Real:
         self.terms = {draws: value for draws, value in terms.items() if value}
         self._hash: int | None = None
         if len(self.terms) > _MOST_TERMS:
-            raise NotLinear("a polynomial of more than 10,000 terms")
+            self._refuse("a polynomial of more than 10,000 terms")
 
     def _made(self, terms: Terms) -> Any:
         made = Real(self.world, terms)
@@ -92,7 +98,7 @@ class Real:
 
     def __truediv__(self, other: object) -> Any:
         if isinstance(other, Real):
-            raise NotLinear("a quotient of two continuous values")
+            self._refuse("a quotient of two continuous values")
         terms = _terms(other)
         if terms is None:
             return NotImplemented
@@ -101,11 +107,11 @@ class Real:
         return self * (1 / terms[()])
 
     def __rtruediv__(self, other: object) -> Any:
-        raise NotLinear("a quotient by a continuous value")
+        self._refuse("a quotient by a continuous value")
 
     def __pow__(self, exponent: int) -> Any:
         if not isinstance(exponent, int) or exponent < 0:
-            raise NotLinear(f"a power of {exponent}")
+            self._refuse(f"a power of {exponent}")
         whole: Any = Fraction(1)
         for _ in range(exponent):
             whole = self * whole
@@ -126,7 +132,7 @@ class Real:
     def _positive(self) -> bool:
         linear = linear_of(self)
         if linear is None:
-            raise NotLinear(f"the sign of {self}")
+            self._refuse(f"the sign of {self}")
         return self.world.positive(linear)
 
     def __lt__(self, other: object) -> bool:
@@ -145,7 +151,21 @@ class Real:
         return True
 
     def __float__(self) -> float:
-        raise NotLinear("a function of real numbers other than + - * /")
+        self._refuse("a function of real numbers other than + - * /")
+
+    def _round(self, *_: object) -> NoReturn:
+        self._refuse(f"{self} made a whole number")
+
+    __round__ = __floor__ = __ceil__ = __trunc__ = __int__ = __index__ = _round
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _round
+
+    def __rpow__(self, base: object) -> NoReturn:
+        self._refuse("a power with a continuous exponent")
+
+    def _refuse(self, what: str) -> NoReturn:
+        error = NotLinear(what)
+        self.world.fault = error
+        raise error
 
     def __str__(self) -> str:
         parts: list[str] = []

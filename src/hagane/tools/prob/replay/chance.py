@@ -1,103 +1,248 @@
 """Python's own random numbers as draws, while a function is followed.
 
-``random.random`` is a continuous draw, and ``random.uniform``, which is made of it by sums. NumPy's
-random numbers, and generators that a run makes for itself, are refused.
+``random.random`` is a continuous draw, and ``random.uniform``, which is made of it by sums;
+``gauss``, ``normalvariate`` and ``expovariate`` are those of their laws. ``secrets`` and
+``SystemRandom``, which nothing seeds, draw likewise. NumPy's and PyTorch's random numbers, and
+generators of the program's own, are refused.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from hagane.tools.prob.draws import ContinuousDraw, Decider
+from hagane.tools.prob.draws import Decider, continuous_draw, exact
+from hagane.tools.prob.replay.frozen import freeze
+from hagane.tools.prob.replay.reached import Reached
 
 # The generator behind the functions of ``random``: randint, randrange, choice, shuffle and sample
 # ask it for a whole number below another.
 _GENERATOR = random.randint.__self__  # type: ignore[attr-defined]
-_BELOW = "_randbelow"
-_SAMPLE = random.Random.sample.__code__
-_OWN = ("Random", "SystemRandom")
+_SAMPLE, _SHUFFLE = random.Random.sample, random.Random.shuffle
 _OF_NUMPY = ("default_rng", "Generator", "RandomState", "SeedSequence")
-
-
-def _taken() -> set[int]:
-    """Return the places that a ``sample`` of few draws again, as often as it meets them."""
-    frame = sys._getframe(2)
-    if frame.f_code is not _SAMPLE:
-        return set()
-    taken = frame.f_locals.get("selected")
-    return taken if isinstance(taken, set) else set()
+_NOTHING = object()
 
 
 class OtherChance(Exception):
     """A random number that is no draw."""
 
 
-@contextmanager
-def no_other_chance(decider: Callable[[], Decider | None]) -> Iterator[None]:
-    """Let the numbers of ``random`` be draws."""
+class _Draws:
+    """The numbers of ``random`` as draws, by the names of its methods."""
 
-    def below(size: int) -> int:
-        deciding = decider()
-        assert deciding is not None
-        taken = _taken()
-        if not taken:
+    def __init__(self, decider: Callable[[], Decider | None]) -> None:
+        self.decider = decider
+        self._shared_below = _GENERATOR._randbelow
+
+    def _randbelow(self, size: int) -> int:
+        deciding = self.decider()
+        if deciding is None:  # of another thread
+            return self._shared_below(size)  # type: ignore[no-any-return]
+        frame = sys._getframe(1)
+        if frame.f_code.co_filename == __file__ and frame.f_back is not None:
+            frame = frame.f_back
+        if frame.f_code is not _SAMPLE.__code__:
             return deciding.uniform(size)
+        # A sample of few draws again, as often as it meets a place that it has taken.
+        taken = frame.f_locals.get("selected")
+        taken = taken if isinstance(taken, set) else set()
         place = deciding.uniform(size - len(taken))
         for other in sorted(taken):
             place += other <= place
         return place
 
-    def real() -> Any:
-        found: Any = decider()
-        if not hasattr(found, "continuous"):
-            raise ContinuousDraw
-        return found.continuous("uniform")
+    def sample(self, population: Any, k: int, *, counts: Any = None) -> list[Any]:
+        deciding: Any = self.decider()
+        plain = isinstance(population, Sequence) and counts is None and 0 <= k <= len(population)
+        if plain and hasattr(deciding, "dealt"):
+            return deciding.dealt(population, k)  # type: ignore[no-any-return]
+        return _SAMPLE(_GENERATOR, population, k, counts=counts)
 
-    drawn: list[str] = []
+    def shuffle(self, x: Any) -> None:
+        deciding: Any = self.decider()
+        if hasattr(deciding, "dealt") and isinstance(x, list):
+            x[:] = deciding.dealt(x, len(x))
+        else:
+            _SHUFFLE(_GENERATOR, x)
 
-    def refusing(name: str) -> Callable[..., NoReturn]:
-        def refuse(*_: Any, **__: Any) -> NoReturn:
-            drawn.append(name)  # a run may take the error for one of its own
-            raise _other(name)
+    def getrandbits(self, k: int) -> int:
+        deciding = self.decider()
+        assert deciding is not None
+        return deciding.uniform(1 << k)
+
+    def random(self) -> Any:
+        return continuous_draw("uniform")
+
+    def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
+        return exact(mu) + exact(sigma) * continuous_draw("normal")
+
+    normalvariate = gauss
+
+    def expovariate(self, lambd: Any = 1.0) -> Any:
+        return continuous_draw("exponential") / exact(lambd)
+
+
+_DRAWN = (
+    "_randbelow", "getrandbits", "random", "gauss", "normalvariate", "expovariate", "sample",
+    "shuffle",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Random numbers of another kind, whose state tells whether some were drawn."""
+
+    name: str
+    get: Callable[[], Any]
+    set: Callable[[Any], Any]
+
+
+def _sources(reached: Reached) -> list[_Source]:
+    """Return NumPy's and PyTorch's shared numbers, and the generators that a function reaches."""
+    numpy: Any = sys.modules.get("numpy.random")
+    torch: Any = sys.modules.get("torch")
+    found = []
+    if numpy is not None:
+        found.append(_Source("numpy.random", numpy.get_state, numpy.set_state))
+    if hasattr(torch, "get_rng_state"):
+        found.append(_Source("torch", torch.get_rng_state, torch.set_rng_state))
+    return [*found, *map(_source, reached.generators)]
+
+
+def _source(generator: Any) -> _Source:
+    kind = type(generator)
+    name = f"{kind.__module__.partition('._')[0]}.{kind.__name__}"
+    bits = getattr(generator, "bit_generator", None)
+    if bits is None:
+        return _Source(name, generator.get_state, generator.set_state)
+    return _Source(name, lambda: bits.state, lambda state: setattr(bits, "state", state))
+
+
+def _others(decider: Callable[[], Decider | None], drawn: list[str]) -> list[tuple[Any, str, Any]]:
+    """Return what refuses other numbers: a module or class, the name there, and the refusal."""
+
+    def refusing(told: str, original: Any = None) -> Callable[..., Any]:
+        def refuse(*arguments: Any, **named: Any) -> Any:
+            if original is not None and decider() is None:  # of another thread
+                return original(*arguments, **named)
+            drawn.append(told)  # a run may take the error for one of its own
+            raise _other(told)
 
         return refuse
 
-    numpy: Any = sys.modules.get("numpy.random")
-    replaced = [(random, f"random.{name}", name) for name in _OWN]
+    found: list[tuple[Any, str, Any]] = [(random, "Random", refusing("random.Random"))]
+    numpy = sys.modules.get("numpy.random")
     if numpy is not None:
-        replaced += [(numpy, f"numpy.random.{name}", name) for name in _OF_NUMPY]
-    originals = [getattr(module, name) for module, _, name in replaced]
-    for module, told, name in replaced:
-        setattr(module, name, refusing(told))
-    state = random.getstate()
-    state_of_numpy = None if numpy is None else numpy.get_state()
-    before = random.random
-    setattr(_GENERATOR, _BELOW, below)
-    _GENERATOR.random = real
-    random.random = real
+        found += [(numpy, name, refusing(f"numpy.random.{name}")) for name in _OF_NUMPY]
+    found += [(os, "urandom", refusing("os.urandom", os.urandom))]
+    found += [(random, "_urandom", found[-1][2])]
+    for name in ("_randbelow", "getrandbits", "random"):
+        original = getattr(random.Random, name)
+        found.append((random.Random, name, refusing("random.Random", original)))
+    return found
+
+
+def _own(decider: Callable[[], Decider | None]) -> list[tuple[Any, str, Any]]:
+    """Return what makes draws of the numbers that all of a program shares."""
+    draws = _Draws(decider)
+    found = []
+    for name in _DRAWN:
+        draw = getattr(draws, name)
+        shared = (
+            draw if name == "_randbelow" else _drawing(decider, draw, getattr(_GENERATOR, name))
+        )
+        of_system = _drawing(decider, draw, getattr(random.SystemRandom, name), own=True)
+        found += [(_GENERATOR, name, shared), (random.SystemRandom, name, of_system)]
+        if hasattr(random, name):
+            found.append((random, name, shared))
+    return found
+
+
+def _drawing(
+    decider: Callable[[], Decider | None],
+    draw: Callable[..., Any],
+    original: Callable[..., Any],
+    own: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that draws, and in other threads does what it does.
+
+    Args:
+        decider: Returns what decides the draws of this thread.
+        draw: Draws.
+        original: What it is in the place of.
+        own: The first argument is the generator.
+    """
+
+    def drawing(*arguments: Any, **named: Any) -> Any:
+        if decider() is None:
+            return original(*arguments, **named)
+        return draw(*arguments[own:], **named)
+
+    return drawing
+
+
+@contextmanager
+def _replaced(items: list[tuple[Any, str, Any]], reached: Reached) -> Iterator[None]:
+    """Set attributes, and the names under which a program's own files know their values."""
+    before = [(owner, name, vars(owner).get(name, _NOTHING)) for owner, name, _ in items]
+    places: list[tuple[dict[str, Any], str, Any]] = []
+    by_identity = {
+        id(value): new
+        for (_, _, value), (_, _, new) in zip(before, items, strict=True)
+        if value is not _NOTHING
+    }
+    for names in reached.namespaces:
+        places += [(names, n, value) for n, value in names.items() if id(value) in by_identity]
     try:
+        for owner, name, new in items:
+            setattr(owner, name, new)
+        for names, name, value in places:
+            names[name] = by_identity[id(value)]
         yield
-    except Exception as error:
-        if not drawn and _has_drawn(numpy, state_of_numpy):
-            # Whatever went wrong, such as runs that differ, this is why.
-            raise _other("numpy.random") from error
-        raise
     finally:
-        delattr(_GENERATOR, _BELOW)
-        del _GENERATOR.random
-        random.random = before
-        for (module, _, name), original in zip(replaced, originals, strict=True):
-            setattr(module, name, original)
+        for names, name, value in places:
+            names[name] = value
+        for owner, name, value in before:
+            if value is _NOTHING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+@contextmanager
+def no_other_chance(decider: Callable[[], Decider | None], reached: Reached) -> Iterator[None]:
+    """Let the numbers of ``random`` be draws.
+
+    Args:
+        decider: Returns what decides the draws of this thread.
+        reached: What the function that is followed knows.
+
+    Raises:
+        OtherChance: Random numbers were drawn that are no draws.
+    """
+    drawn: list[str] = []
+    state = random.getstate()
+    sources = [(each, each.get()) for each in _sources(reached)]
+    others = _others(decider, drawn)
+    try:
+        with _replaced([*others, *_own(decider)], reached):
+            yield
+    except Exception as error:
+        moved = _moved(sources)
+        if not drawn and moved:
+            # Whatever went wrong, such as runs that differ, this is why.
+            raise _other(moved) from error
+        raise
     if drawn:
         raise _other(drawn[0])
-    if _has_drawn(numpy, state_of_numpy):
-        raise _other("numpy.random")
+    moved = _moved(sources)
+    if moved:
+        raise _other(moved)
     if random.getstate() != state:
         random.setstate(state)
         raise OtherChance("the function draws random numbers that prob does not know of")
@@ -119,15 +264,21 @@ def refuse_generators(outside: Mapping[str, Any]) -> None:
     """
     for name, value in outside.items():
         owner = getattr(value, "__self__", value)
-        if owner is not _GENERATOR and (
-            isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random")
-        ):
+        if owner is _GENERATOR or isinstance(owner, random.SystemRandom):
+            continue
+        if isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random"):
             raise _other(name)
 
 
-def _has_drawn(numpy: Any, before: Any) -> bool:
-    """Tell whether the numbers that all of NumPy's functions share went on; take them back."""
-    if numpy is None or all(map(np.array_equal, numpy.get_state(), before)):
-        return False
-    numpy.set_state(before)
-    return True
+def _moved(sources: list[tuple[_Source, Any]]) -> str:
+    """Return the name of random numbers that went on, or nothing; take them back."""
+    found = ""
+    for source, before in sources:
+        if _key(source.get()) != _key(before):
+            source.set(before)
+            found = found or source.name
+    return found
+
+
+def _key(state: Any) -> Any:
+    return freeze([("state", state.numpy() if hasattr(state, "numpy") else state)])

@@ -12,40 +12,41 @@ import heapq
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hagane.tools.prob.draws import ContinuousDraw, ObservationFailed, deciding
+from hagane.tools.prob.draws import ObservationFailed, deciding
 from hagane.tools.prob.engines.chains.absorbing import TooMuchWork, Transition, visits
-from hagane.tools.prob.language.ratios import Number, Ratio
+from hagane.tools.prob.language.ratios import Ratio
 from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse_generators
-from hagane.tools.prob.replay.frozen import Unfrozen, freeze
-from hagane.tools.prob.replay.marked import COUNTED, ITEMS, MARK, RETURNED, STEP, Marked
-from hagane.tools.prob.replay.narrowed import Narrowed
+from hagane.tools.prob.replay.marked import (
+    CONTAINS,
+    COUNTED,
+    ITEMS,
+    MARK,
+    RETURNED,
+    STEP,
+    UNORDERED,
+    Marked,
+)
 from hagane.tools.prob.replay.older import older, outside
 from hagane.tools.prob.replay.outcomes import Outcomes
-
-# Choices of a run: the outcome of each draw, and how many it had.
-_Picks = tuple[tuple[int, int], ...]
+from hagane.tools.prob.replay.reached import reached
+from hagane.tools.prob.replay.runs import LITTLE, Picks, Run, State, Stop, Unrepeatable
+from hagane.tools.prob.replay.unseen import contains, shown
 
 _MOST_STEPS = 1_500_000  # draws and turns of all runs together
 _MOST_STEPS_OF_FORMULAS, _MOST_FORMULAS = 40_000, 1_000  # steps and states with parameters
 _FEW_STEPS = 200_000  # after which runs that are hardly probable may stay open
 _FRUITLESS_STEPS = 200_000  # since a run came to its end, or to a state
-_LITTLE = 1e-15
 PRECISE = Fraction(1, 10**12)  # of the probability of all that stay open
 _MOST_STATES = 100_000
 _MOST_SECONDS = 30.0  # of processor time, for all runs together
+_RUNS_A_LOOK = 16  # at the clock
 _MOST_SUMS = 300_000  # of the elimination of one component while runs are open
-_IDLE_TURNS = 1_000  # without a draw, before the same state is looked for
-_MOST_IDLE = 300_000
-_MOST_DRAWS = 20_000  # of one run
-_CHECKED = 20  # runs that are run twice
-
-
-class Unrepeatable(Exception):
-    """Runs with the same draws differ, or a run does something that draws do not decide."""
+_CHECKED = 20  # runs that are run twice; fewer are run as many times together
+_MOST_SECONDS_OF_CHECKS = 0.2
 
 
 class Uncounted(Exception):
@@ -53,186 +54,10 @@ class Uncounted(Exception):
 
 
 @dataclass(slots=True)
-class State:
-    """A place where runs meet: how to come there, and how often its runs passed marks before."""
-
-    picks: _Picks
-    marks: int
-    chance: float
-    nexts: list[Transition] = field(default_factory=list)
-
-
-class _Stop(BaseException):
-    """Ends a run that met another."""
-
-
-@dataclass(slots=True)
 class _Counted:
     """A result that counts."""
 
     value: Any
-
-
-class Run:
-    """A run, as the decider of its draws."""
-
-    def __init__(
-        self, chain: Explorer, state: int, since: _Picks, weight: Fraction, chance: float
-    ) -> None:
-        self.chain = chain
-        self.given = (*chain.states[state].picks, *since)
-        self.picks = list(self.given)
-        self.at = 0
-        self.marks = 0
-        self.loops: dict[int, Any] = {}
-        self.frame: Any = None
-        self.idle = 0
-        self.seen: set[Any] = set()
-        self._stand(state, weight, chance, bool(since))
-
-    def _stand(self, state: int, weight: Fraction, chance: float, drew: bool) -> None:
-        self.state, self.weight, self.chance, self.drew = state, weight, chance, drew
-        self.base: Fraction | int = 0
-
-    def uniform(self, size: int) -> int:
-        """Return the outcome of a draw among equally likely ones."""
-        if self.at < len(self.picks):
-            return self._given(size)
-        since = self._since()
-        self.weight /= size
-        self.chance /= size
-        if size > 1:
-            self.chain.wait(self.state, (*since, (1, size)), self.weight, self.chance, size - 2)
-        return self._take(0, size)
-
-    def weighted(self, chances: Sequence[Number]) -> int:
-        """Return the outcome of a draw."""
-        size = len(chances)
-        if self.at < len(self.picks):
-            return self._given(size)
-        chain = self.chain
-        for share in chances:
-            if isinstance(share, Ratio):
-                chain.shares[share] = None
-        first = next(place for place, chance in enumerate(chances) if chance)
-        since = self._since()
-        for place in range(size - 1, first, -1):
-            if chances[place]:
-                chain.wait(
-                    self.state,
-                    (*since, (place, size)),
-                    self.weight * chances[place],  # type: ignore[arg-type]
-                    self.chance * float(chances[place]),
-                )
-        self.weight *= chances[first]  # type: ignore[assignment]
-        self.chance *= float(chances[first])
-        return self._take(first, size)
-
-    def continuous(self, law: str) -> Narrowed:
-        """Return a number drawn evenly from 0 to 1, whose comparisons are draws."""
-        if law != "uniform":
-            raise ContinuousDraw
-        return Narrowed()
-
-    def _given(self, size: int) -> int:
-        """Return the outcome that this run repeats."""
-        self.chain.steps += 1
-        index, had = self.picks[self.at]
-        if had != size:
-            raise Unrepeatable("runs with the same draws differ")
-        self.at += 1
-        return index
-
-    def _since(self) -> _Picks:
-        """Return the outcomes since the state of this run, which draws anew."""
-        self.chain.steps += 1
-        if self.at > _MOST_DRAWS:
-            self.chain.leave(self)
-            raise _Stop
-        return tuple(self.picks[len(self.chain.states[self.state].picks) :])
-
-    def _take(self, outcome: int, size: int) -> int:
-        """Take an outcome, or leave the run for later if it is hardly probable."""
-        self.picks.append((outcome, size))
-        self.at += 1
-        self.drew = True
-        if self.chain.is_behind(self.chance / _LITTLE):
-            self.chain.wait(self.state, self._since(), self.weight, self.chance)
-            raise _Stop
-        return outcome
-
-    def mark(self, number: int) -> bool:
-        """Stand at a turn of a loop: a state that is new, or known, where the run ends."""
-        frame = sys._getframe(1)
-        chain = self.chain
-        if self.frame is None:
-            self.frame = frame
-        if frame is not self.frame:
-            return True
-        self.marks += 1
-        chain.steps += 1
-        known = chain.states[self.state].marks
-        if self.marks == known:
-            self.base = chain.counter_of(frame)
-            return True
-        if self.marks < known or self.at < len(self.picks):
-            return True
-        if self.drew or chain.every:
-            self._meet(number, frame)
-        else:
-            self._turn(number, frame)
-        return True
-
-    def key(self, number: int, frame: Any, without: str = "") -> Any:
-        """Return what a mark and the variables there are known by; None if that cannot be told."""
-        marked = self.chain.marked
-        held = frame.f_locals
-        live = marked.live[frame.f_lasti] - self.chain.counters - {without}
-        values = [(name, held[name]) for name in sorted(live) if name in held]
-        loops = [(f"{loop}", self.loops[loop]) for loop in marked.loops[number]]
-        try:
-            return number, freeze((*values, *loops))
-        except (Unfrozen, RecursionError):
-            return None
-
-    def _meet(self, number: int, frame: Any) -> None:
-        chain = self.chain
-        if chain.folds(self, number, frame):
-            raise _Stop
-        key = self.key(number, frame)
-        if key is None:
-            return
-        count = chain.counter_of(frame)
-        known = chain.numbers.get(key)
-        chain.reach(self, ("state", key), count - self.base)
-        if known is not None:
-            raise _Stop
-        state = chain.numbers[key]
-        chain.states[state] = State(tuple(self.picks), self.marks, self.chance)
-        if chain.is_behind(self.chance) or len(chain.states) > _MOST_STATES:
-            chain.wait(state, (), Fraction(1), self.chance)
-            raise _Stop
-        self._stand(state, Fraction(1), self.chance, drew=False)
-        self.base = count
-        self.idle = 0
-        self.seen.clear()
-
-    def _turn(self, number: int, frame: Any) -> None:
-        """Stand at a turn without a draw since the last state."""
-        self.idle += 1
-        if self.idle > _IDLE_TURNS:
-            key = self.key(number, frame)
-            if key in self.seen and key is not None:
-                self.chain.reach(self, ("endless",), 0)
-                raise _Stop
-            self.seen.add(key)
-        if self.idle > _MOST_IDLE:
-            raise Unrepeatable(f"a loop turns {_MOST_IDLE:,} times without a draw")
-
-    def items(self, loop: int, items: Any) -> Any:
-        """Return the iterator of a ``for`` loop, which is part of the states inside it."""
-        self.loops[loop] = found = iter(items)
-        return found
 
 
 class Explorer:
@@ -248,6 +73,7 @@ class Explorer:
         clock: Tells the processor time, in seconds.
     """
 
+    run: type[Run] = Run
     every = False  # mark is a state, also without a draw since the last one
 
     def __init__(
@@ -261,22 +87,27 @@ class Explorer:
     ):
         self.clock = clock
         self.until = clock() + _MOST_SECONDS
+        self.late = False
         self.marked = marked
         self.arguments = arguments
         self.counters = marked.counters if counts else frozenset[str]()
         self.most = most
+        self.most_steps = _MOST_STEPS
         self.steps = 0
         self.arrived = 0  # the step at which a run last came to its end, or to a state
         self.runs = 0
         self.states: list[State] = [State((), 0, 1.0)]
         self.numbers: dict[Any, int] = {}
-        self.waiting: list[tuple[float, int, int, _Picks, Fraction, int]] = []
+        self.waiting: list[tuple[float, int, int, Picks, Fraction, int]] = []
         self.rest = 0.0
         self.failure: Exception | None = None
         self.tangled = False  # states lead back to each other in too many ways
         # Probabilities that are functions of parameters.
         self.shares: dict[Ratio, None] = {}
-        self._checked: list[tuple[_Picks, Any]] = []
+        self._checked: list[tuple[Picks, Any]] = []
+
+    def ended(self, run: Run, value: Any, failure: Exception | None) -> None:
+        """Look at a run that came to its end."""
 
     def folds(self, run: Run, number: int, frame: Any) -> bool:
         """Tell whether a mark was taken for something else than a state."""
@@ -298,13 +129,13 @@ class Explorer:
         return total
 
     def wait(
-        self, state: int, since: _Picks, weight: Fraction, chance: float, more: int = 0
+        self, state: int, since: Picks, weight: Fraction, chance: float, more: int = 0
     ) -> None:
         """Leave a run for later, and with it as many as the last draw has more outcomes like it."""
         self.rest += chance * (1 + more)
         self._push(state, since, weight, chance, more)
 
-    def _push(self, state: int, since: _Picks, weight: Fraction, chance: float, more: int) -> None:
+    def _push(self, state: int, since: Picks, weight: Fraction, chance: float, more: int) -> None:
         # Among equals the last goes first, so that few wait.
         item = (-chance, -len(self.waiting) - self.runs, state, since, weight, more)
         heapq.heappush(self.waiting, item)
@@ -316,7 +147,12 @@ class Explorer:
         if more:
             place, size = since[-1]
             self._push(state, (*since[:-1], (place + 1, size)), weight, -chance, more - 1)
-        return Run(self, state, since, weight, -chance)
+        return self.run(self, state, since, weight, -chance)
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether there are as many states as may be followed."""
+        return len(self.states) > _MOST_STATES
 
     def is_behind(self, chance: float) -> bool:
         """Tell whether a run that waits is more probable."""
@@ -345,10 +181,11 @@ class Explorer:
         """
         refuse_generators(outside(self.marked.function))
         before = older(self.marked.function)
+        known = reached(self.marked.function)
         self.wait(0, (), Fraction(1), 1.0)
         enough = _FEW_STEPS
         while True:
-            with no_other_chance(deciding.get):
+            with no_other_chance(deciding.get, known):
                 while self.waiting and self.failure is None and not self._is_enough(enough):
                     self._follow(self._next())
                 for name, key in older(self.marked.function).items():
@@ -362,9 +199,11 @@ class Explorer:
             enough *= 4
 
     def _is_most(self) -> bool:
-        if self.steps > _MOST_STEPS or self.runs > self.most or len(self.states) > _MOST_STATES:
+        if self.steps > self.most_steps or self.runs > self.most or self.is_full:
             return True
-        return self.steps - self.arrived > _FRUITLESS_STEPS or self.clock() > self.until
+        if self.runs % _RUNS_A_LOOK == 0 and self.clock() > self.until:
+            self.late = True
+        return self.late or self.steps - self.arrived > _FRUITLESS_STEPS
 
     def _is_over(self) -> bool:
         return self.tangled or self.failure is not None
@@ -373,25 +212,34 @@ class Explorer:
         if self.shares:
             # Formulas need all runs, and each of them costs polynomials.
             return self.steps > _MOST_STEPS_OF_FORMULAS or len(self.states) > _MOST_FORMULAS
-        return self._is_most() or (self.steps > steps and self.rest < _LITTLE)
+        return self._is_most() or (self.steps > steps and self.rest < LITTLE)
 
     def _follow(self, run: Run) -> None:
         self.runs += 1
+        value: Any = None
+        failure: Exception | None = None
         try:
             value = self._call(run)
-        except _Stop:
-            return
-        except ObservationFailed:
-            self.reach(run, ("rejected",), 0)
+        except Stop:
             return
         except (Unrepeatable, Uncounted, OtherChance):
             raise
         except Exception as error:
-            self.failure = error
+            failure = error
+        if run.fault is not None:
+            raise run.fault
+        if run.stopped:
+            return
+        self.ended(run, value, failure)
+        if failure is not None:
+            if isinstance(failure, ObservationFailed):
+                self.reach(run, ("rejected",), 0)
+            else:
+                self.failure = failure
             return
         if run.at < len(run.picks):
             raise Unrepeatable("runs with the same draws differ")
-        if len(self._checked) < _CHECKED:
+        if len(self._checked) < _CHECKED and self.run is Run:
             self._checked.append((tuple(run.picks), value))
         if isinstance(value, _Counted):
             self.reach(run, ("counted",), _whole(value.value) - run.base)
@@ -404,27 +252,34 @@ class Explorer:
             ITEMS: run.items,
             STEP: self.step,
             RETURNED: self.returned,
+            UNORDERED: getattr(run, "unordered", _same),
+            CONTAINS: contains,
             COUNTED: _Counted if self.counters else _same,
         }
         token = deciding.set(run)
         try:
-            value = self.marked.bound(called)(*self.arguments)
+            return _result(self.marked.bound(called)(*self.arguments))
         finally:
             deciding.reset(token)
-        return _result(value)
 
     def _check(self) -> None:
-        """Run some runs again, which have to end alike."""
-        for picks, value in self._checked:
-            again = Explorer(self.marked, self.arguments, counts=bool(self.counters), most=1)
-            again.states[0].picks = picks
-            again.states[0].marks = sys.maxsize
-            try:
-                other = again._call(Run(again, 0, (), Fraction(1), 1.0))
-            except Exception:
-                raise Unrepeatable("runs with the same draws differ") from None
-            if type(other) is not type(value) or other != value:
-                raise Unrepeatable("runs with the same draws differ")
+        """Run some runs again, which have to end alike; few of them several times."""
+        until = self.clock() + _MOST_SECONDS_OF_CHECKS
+        for turn in range(_CHECKED):
+            if turn < len(self._checked) or (self._checked and self.clock() < until):
+                self._check_run(*self._checked[turn % len(self._checked)])
+
+    def _check_run(self, picks: Picks, value: Any) -> None:
+        again = Explorer(self.marked, self.arguments, counts=bool(self.counters), most=1)
+        again.states[0].picks = picks
+        again.states[0].marks = sys.maxsize
+        run = Run(again, 0, (), Fraction(1), 1.0)
+        try:
+            other = again._call(run)
+        except Exception:
+            raise Unrepeatable("runs with the same draws differ") from None
+        if run.fault is not None or type(other) is not type(value) or other != value:
+            raise Unrepeatable("runs with the same draws differ")
 
     def _solved(self) -> Outcomes:
         if self.failure is not None or (self.shares and self.waiting):
@@ -490,6 +345,7 @@ def _whole(value: Any) -> int:
 
 def _result(value: Any) -> Any:
     """Return a result with lists as tuples."""
+    value = shown(value)
     if isinstance(value, list | tuple):
         return tuple(map(_result, value))
     return value

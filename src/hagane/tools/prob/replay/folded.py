@@ -15,9 +15,10 @@ from typing import Any
 from hagane.tools.prob.draws import deciding
 from hagane.tools.prob.engines.chains.absorbing import Transition
 from hagane.tools.prob.engines.chains.passages import Passage, Steps, Walk
-from hagane.tools.prob.replay.explore import PRECISE, Explorer, Run, State
+from hagane.tools.prob.replay.explore import PRECISE, Explorer
 from hagane.tools.prob.replay.marked import Marked
 from hagane.tools.prob.replay.outcomes import Outcomes
+from hagane.tools.prob.replay.runs import Run, State
 from hagane.tools.prob.replay.walkers import Walker
 
 _MOST_PHASES = 4

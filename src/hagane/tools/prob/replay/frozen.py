@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from hagane.tools.prob.replay.unseen import Unseen
+
 _PLAIN = (int, bool, float, complex, str, bytes, type(None), Fraction)
 _WHOLE = {int}
 _NAMED = (type, ModuleType, BuiltinFunctionType)
@@ -41,6 +43,8 @@ class _Freezing:
     def key(self, value: Any) -> Any:
         """Return the key of a value."""
         kind = type(value)
+        if kind is Unseen:
+            raise Unfrozen
         if kind in _PLAIN:
             # NaN is its own: two runs that have one go on alike.
             return kind, str(value) if kind in (float, complex) else value

@@ -16,10 +16,15 @@ from hagane.tools.prob.language.program import Kind
 from hagane.tools.prob.language.ratios import ParameterDecides, Ratio
 from hagane.tools.prob.language.source import PathError, ProgramTypeError, Source, Span, TooLarge
 from hagane.tools.prob.replay.chance import OtherChance
-from hagane.tools.prob.replay.explore import Explorer, Uncounted, Unrepeatable
+from hagane.tools.prob.replay.explore import PRECISE, Explorer, Uncounted
 from hagane.tools.prob.replay.folded import folded
+from hagane.tools.prob.replay.glimpsed import deals, glimpsed
 from hagane.tools.prob.replay.marked import Marked
 from hagane.tools.prob.replay.outcomes import Outcomes
+from hagane.tools.prob.replay.runs import Unrepeatable
+
+# Steps after which it is tried whether cards need to be drawn as a whole.
+_BRIEF = 40_000
 
 
 def replayed(
@@ -103,9 +108,18 @@ def _explored(
         alike = folded(function, arguments, limits.runs)
         if alike is not None:
             return alike
+    dealing = deals(function.function)
     explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
+    if dealing:
+        explorer.most_steps = _BRIEF
     try:
         found = explorer.explore()
+        if dealing and explorer.failure is None and found.open > PRECISE:
+            seen = glimpsed(function, arguments, counts=counts, most=limits.runs)
+            if seen is not None and not explorer.shares:
+                return seen
+            explorer = Explorer(function, arguments, counts=counts, most=limits.runs)
+            found = explorer.explore()
     except Uncounted:
         return _explored(function, arguments, limits, source, span, counts=False)
     if isinstance(explorer.failure, ParameterDecides):

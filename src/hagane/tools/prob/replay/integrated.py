@@ -19,6 +19,7 @@ from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse
 from hagane.tools.prob.replay.functions import failed
 from hagane.tools.prob.replay.marked import Marked
 from hagane.tools.prob.replay.older import outside
+from hagane.tools.prob.replay.reached import reached
 
 
 class _Decider:
@@ -44,23 +45,29 @@ def integrated(function: Marked, kind: Kind, unit: Unit, source: Source, span: S
         source: Its file.
         span: Its place there.
     """
+    known = reached(function.function)
 
     def run(world: Continuum) -> tuple[Any, Sequence[Any]]:
         token = deciding.set(_Decider(world))
         try:
             refuse_generators(outside(function.function))
-            with no_other_chance(deciding.get):
+            with no_other_chance(deciding.get, known):
                 value = function.function()
         except ObservationFailed:
-            return None, ()
+            if world.fault is None:
+                return None, ()
         except (NotLinear, TooManyDraws):
             raise
         except OtherChance as error:
             raise ProgramTypeError(str(error), source, span) from None
         except Exception as error:
+            if world.fault is not None:
+                raise world.fault from None
             raise failed(error, function.function, source, span) from error
         finally:
             deciding.reset(token)
+        if world.fault is not None:  # which the program caught
+            raise world.fault
         value = _number(value) if kind == "real" else value
         if not _is_of(value, kind):
             raise ProgramTypeError(

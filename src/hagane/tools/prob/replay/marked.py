@@ -12,11 +12,14 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from hagane.tools.prob.replay.counters import counters_of, idle_of
+from hagane.tools.prob.replay.unordered import is_dealing, unordered
 from hagane.tools.prob.replay.walkers import Walker, added, walkers_of
 
 # Names that no program has: of a function at each turn, of one for the items of a ``for`` loop, of
 # one for results that count.
 MARK, ITEMS, COUNTED, STEP, RETURNED = "<mark>", "<items>", "<counted>", "<step>", "<returned>"
+UNORDERED = "<unordered>"  # of hands whose order makes no difference
+CONTAINS = "<contains>"  # of questions whether something is in a set
 
 
 # A field of definitions from Python 3.12 on.
@@ -74,7 +77,7 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
     shared = {*function.__code__.co_cellvars, *function.__code__.co_freevars}
     walkers = tuple(each for each in walkers_of(tree) if each.name not in shared)
     marking = _Marking(counters, frozenset(each.name for each in walkers))
-    own = copy.deepcopy(tree)
+    own = _Dealing(copy.deepcopy(tree)).made
     own.decorator_list = []
     own.body = [marking.visit(statement) for statement in own.body]
     free = function.__code__.co_freevars
@@ -95,6 +98,33 @@ def _code_of(code: CodeType, name: str) -> CodeType:
         if isinstance(inner, CodeType):
             return inner if inner.co_name == name else _code_of(inner, name)
     raise AssertionError(name)
+
+
+class _Dealing(ast.NodeTransformer):
+    """Passes hands whose order makes no difference, and asks for members, through functions."""
+
+    def __init__(self, tree: ast.FunctionDef) -> None:
+        self._hands = unordered(tree)
+        self._deals = is_dealing(tree)
+        self.made = self.visit(tree)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if not self._deals or len(node.ops) > 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
+            return node
+        called = ast.Call(ast.Name(CONTAINS, ast.Load()), [node.left, node.comparators[0]], [])
+        asked: ast.expr = ast.copy_location(called, node)
+        if isinstance(node.ops[0], ast.In):
+            return asked
+        return ast.copy_location(ast.UnaryOp(ast.Not(), asked), node)
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return a node, in a call if it is such a hand."""
+        found = super().visit(node)
+        if node not in self._hands:
+            return found
+        called = ast.Call(ast.Name(UNORDERED, ast.Load()), [found], [])
+        return ast.copy_location(called, node)
 
 
 class _Marking(ast.NodeTransformer):

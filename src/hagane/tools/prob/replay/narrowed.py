@@ -2,7 +2,7 @@
 
 ``random.random() < 0.4`` is a draw of two outcomes, and ``int(6 * random.random())`` one of six. A
 number that meets another such number, or a function, is no such draw: its run ends with
-:class:`ContinuousDraw`, and the program is integrated.
+:class:`~hagane.tools.prob.draws.ContinuousDraw`, and the program is integrated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from hagane.tools.prob.draws import ContinuousDraw, deciding
+from hagane.tools.prob.draws import deciding, leave_discrete
 from hagane.tools.prob.language.floats import fraction_of
 
 _MOST_CELLS = 10_000
@@ -127,7 +127,7 @@ class Narrowed:
         ends = sorted(factor * end + offset for end in (self._bounds.low, self._bounds.high))
         first, last = math.floor(ends[0]), math.ceil(ends[1]) - 1
         if last - first >= _MOST_CELLS:
-            raise ContinuousDraw
+            leave_discrete()
         cuts = [max(ends[0], Fraction(each)) for each in range(first, last + 1)] + [ends[1]]
         whole = ends[1] - ends[0]
         shares = [(high - low) / whole for low, high in pairwise(cuts)]
@@ -149,7 +149,7 @@ class Narrowed:
         return Narrowed.__floor__(self / other)
 
     def _leave(self, *_: object) -> NoReturn:
-        raise ContinuousDraw
+        leave_discrete()
 
     __float__ = __complex__ = __index__ = __round__ = __str__ = __repr__ = __format__ = _leave
     __rtruediv__ = __pow__ = __rpow__ = __mod__ = __rmod__ = __rfloordiv__ = __divmod__ = _leave
@@ -158,6 +158,6 @@ class Narrowed:
 def _constant(other: object) -> Fraction:
     if isinstance(other, int | Fraction):
         return Fraction(other)
-    if isinstance(other, float) and math.isfinite(other):
-        return fraction_of(other)
-    raise ContinuousDraw
+    if not isinstance(other, float) or not math.isfinite(other):
+        leave_discrete()
+    return fraction_of(other)

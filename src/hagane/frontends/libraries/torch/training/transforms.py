@@ -296,9 +296,13 @@ def brought_back(t: Core, value: Value, primals: Value, cotangents: Value) -> Va
 def _of_functional(name: str) -> None:
     """Register a function of ``torch.autograd.functional``, which calls ``func`` at once."""
 
-    def run(t: Core, func: Value, inputs: Value, v: Value = None, **_: Value) -> Value:
+    def run(t: Core, func: Value, inputs: Value, v: Value = None, **named: Value) -> Value:
         if t.emit.builds:
-            return t.lost(f"'torch.autograd.functional.{name}' in a graph")
+            given = [func, t.wrap(inputs)]
+            if v is not None:
+                given.append(t.wrap(v))
+            words = {word: t.wrap(x) for word, x in named.items()}
+            return run_own(t, jacobians.FUNCTIONAL[name], given, words)
         several = isinstance(inputs, tuple | list)
         given = [need_tensor(t, x, "inputs") for x in (inputs if several else (inputs,))]
         found = t.settle(t.call(func, list(given), {}))

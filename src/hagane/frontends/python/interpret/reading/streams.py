@@ -30,7 +30,6 @@ class Streams(Parts):
 
     def __init__(self) -> None:
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
-        self.left: set[int] = set()  # iterators of which the data decide how many items are left
         self.lent: dict[int, int] = {}  # the iterator that reads an iterator, by both keys
 
     def new_stream(self, items: Sequence[Value] | Many) -> Stream:
@@ -42,14 +41,16 @@ class Streams(Parts):
 
     def check_stream(self, stream: Stream) -> None:
         """Compare the sources of what is left of an iterator with those that it was made of."""
-        if stream.key in self.left:
+        if stream.key in self.heap.late.left:
             raise CheckError(
                 "capture",
                 "an iterator is read after a loop over it that a break may have left: the data "
                 "decide what it still has; run over a list, and keep the place in a number",
             )
         reader = self.lent.get(stream.key)
-        if reader is not None and (reader in self.left or self.heap.contents.get(reader, ())):
+        if reader is not None and (
+            reader in self.heap.late.left or self.heap.contents.get(reader, ())
+        ):
             raise CheckError(
                 "capture",
                 "an iterator is read beside another one that reads it and has items left; read "
@@ -82,7 +83,7 @@ class Streams(Parts):
         """Give an iterator the items that a function has not taken; None if the data decide."""
         if isinstance(source, Stream) and self.emit.literal:
             if items is None:
-                self.left.add(source.key)
+                self.heap.late.left.add(source.key)
             else:
                 self.heap[source.key] = tuple(items)
 

@@ -15,6 +15,7 @@ from hagane.frontends.libraries.torch.operands import (
     axes,
     category,
     need_tensor,
+    promote,
     promoted,
     reshape,
     same_dtype,
@@ -272,6 +273,12 @@ def bilinear(t: Core, input1: Value, input2: Value, weight: Value, bias: Value =
     return built(t, made, products.bilinear, *operands)
 
 
+def _multiplies(equation: str) -> bool:
+    """Whether an einsum has no sums, so that PyTorch multiplies numbers of two types."""
+    before, arrow, after = re.sub(r"\s", "", equation).partition("->")
+    return bool(arrow) and set(before) - {","} <= set(after)
+
+
 @TORCH.function("einsum")
 def einsum(t: Core, equation: Value, *operands: Value) -> Tensor:
     """Return a sum of products over the indices of an equation."""
@@ -283,6 +290,8 @@ def einsum(t: Core, equation: Value, *operands: Value) -> Tensor:
         else list(operands)
     )
     tensors = [need_tensor(t, x, f"operands[{i}]") for i, x in enumerate(given)]
+    if len(tensors) == 2 and _multiplies(equation):
+        tensors = promote(t, *tensors)
     for x in tensors[1:]:
         same_dtype(t, tensors[0], x, "the operands of einsum")
     dtype = tensors[0].dtype

@@ -1,0 +1,106 @@
+"""Operators of element types that ONNX Runtime lacks, written in others.
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md (version 1.22)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import onnx_ir as ir
+
+from hagane.capturing import in_double
+from hagane.graph.names import separate_names
+from hagane.ops.builder import op
+from hagane.ops.functions.numbers.elementary import where
+from hagane.ops.inference import infer_types
+from hagane.passes.edit import attributes_of, building, put_in_place
+
+_BOOL, _DOUBLE = ir.DataType.BOOL, ir.DataType.DOUBLE
+_INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
+_WIDER = {
+    ir.DataType.INT8: _INT32, ir.DataType.INT16: _INT32, ir.DataType.UINT16: _INT32,
+    ir.DataType.UINT32: _INT64, ir.DataType.UINT64: _INT64,
+}  # fmt: skip
+
+
+def portable(model: ir.Model) -> ir.Model:
+    """Write operators in others where ONNX Runtime lacks their element types; return the model.
+
+    Those without such a form stay (convolutions of float64, for one).
+    """
+    found = [node for node in model.graph.all_nodes() if _lacks(node)]
+    if not found:
+        return model
+    types = infer_types(model)
+    for node in found:
+        graph = node.graph
+        assert isinstance(graph, ir.Graph)
+        before, props = {*graph}, dict(node.metadata_props)
+        with building(graph, types, node):
+            made = _FORMS[node.op_type](node, attributes_of(node))
+        put_in_place(graph, types, node, made)
+        for added in graph:
+            if added not in before:
+                added.metadata_props.update(props)
+    for graph in {node.graph for node in model.graph.all_nodes()} | {model.graph}:
+        assert isinstance(graph, ir.Graph)
+        separate_names(graph)
+    _name_apart(model.graph)
+    return model
+
+
+def _name_apart(graph: ir.Graph) -> None:
+    for number, node in enumerate(graph.all_nodes()):
+        node.name = f"node_{node.op_type}_{number}"
+
+
+def _lacks(node: ir.Node) -> bool:
+    """Whether ONNX Runtime has an operator, but not for these element types."""
+    if node.domain or node.op_type not in _LACKING:
+        return False
+    value = node.inputs[1 if node.op_type == "Where" else 0]
+    return value is not None and value.dtype in _LACKING[node.op_type]
+
+
+def _operands(node: ir.Node) -> Iterator[Any]:
+    return (value for value in node.inputs if value is not None)
+
+
+def _where(node: ir.Node, known: dict[str, Any]) -> Any:
+    del known
+    condition, yes, no = _operands(node)
+    dtype = yes.dtype
+    if dtype == _BOOL:
+        return op("Or", op("And", condition, yes), op("And", op("Not", condition), no))
+    wide = _WIDER[dtype]
+    made = where(condition, op("Cast", yes, to=wide), op("Cast", no, to=wide))
+    return op("Cast", made, to=dtype)
+
+
+def _of_one(function: Callable[[Any], Any]) -> Callable[[ir.Node, dict[str, Any]], Any]:
+    def form(node: ir.Node, known: dict[str, Any]) -> Any:
+        del known
+        return function(*_operands(node))
+
+    return form
+
+
+_FORMS: dict[str, Callable[[ir.Node, dict[str, Any]], Any]] = {
+    "Where": _where,
+    "Elu": lambda node, known: in_double.elu(node.inputs[0], **known),
+    "Gelu": lambda node, known: in_double.gelu(node.inputs[0], **known),
+    "NonZero": _of_one(lambda x: op("NonZero", op("Cast", x, to=_BOOL))),
+    **{
+        name.capitalize(): _of_one(getattr(in_double, name))
+        for name in (
+            "tan", "sinh", "cosh", "asinh", "acosh", "atanh", "atan", "asin", "acos", "softplus",
+            "softsign", "mish", "erf",
+        )
+    },
+}  # fmt: skip
+_LACKING: dict[str, frozenset[ir.DataType]] = {
+    **dict.fromkeys(_FORMS, frozenset((_DOUBLE,))),
+    "Where": frozenset((_BOOL, *_WIDER)),
+}
