@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-# Of files, as docs/performance.md states; of modules there is room for some more rules.
+# Of files, as docs/performance/starting.md states; of modules there is room for some more rules.
 FILES, MODULES = 98, 324
 KEPT_FILES, KEPT_MODULES = 17, 32
 # A model of six nodes: convolution, activation, pooling, reshape, product, softmax.
