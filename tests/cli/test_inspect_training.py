@@ -129,7 +129,7 @@ def test_planning_a_step_neither_does_nor_compiles_it() -> None:
     step = hagane.compile(squares, optimizers.SGD(0.1).setup(model))
     plan = step.plan(model, np.ones((4, 2), np.float32))
     before = model.W.array.copy()
-    (program,) = step._programs.values()
+    ((program,),) = step._programs.values()
     assert "_session" not in vars(program)
     step(model, np.ones((4, 2), np.float32))
     # (The engine adds some kilobytes for each thread.)

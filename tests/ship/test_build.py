@@ -460,16 +460,16 @@ def test_arguments_of_other_kinds_are_named(builds: Maker) -> None:
         hagane.load_built(builds("look_up"), threads="2")  # type: ignore[arg-type]
 
 
-def test_data_that_only_reference_kernels_compute_are_named(tmp_path: Path) -> None:
-    nodes = [helper.make_node("ReduceMax", ["x"], ["y"], "largest", keepdims=0)]
-    x = helper.make_tensor_value_info("x", TensorProto.BOOL, ["n"])
-    y = helper.make_tensor_value_info("y", TensorProto.BOOL, [])
+def test_data_that_a_kernel_leaves_to_the_reference_are_named(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Div", ["x", "y"], ["z"], "quotient")]
+    x, y, z = (helper.make_tensor_value_info(name, TensorProto.INT32, ["n"]) for name in "xyz")
     model = helper.make_model(
-        helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 20)]
+        helper.make_graph(nodes, "g", [x, y], [z]), opset_imports=[helper.make_opsetid("", 20)]
     )
     onnx.save(model, tmp_path / "m.onnx")
-    build_model(tmp_path / "m.onnx", tmp_path / "b", BuildOptions(shapes=("x=0..4",)))
+    build_model(tmp_path / "m.onnx", tmp_path / "b", BuildOptions(shapes=("x=0..4", "y=0..4")))
     built = hagane.load_built(tmp_path / "b")
-    assert built.run(None, {"x": np.array([False, True])})[0]
-    with pytest.raises(KernelError, match="'largest' failed: its kernel does not compute it for"):
-        built.run(None, {"x": np.zeros(0, bool)})
+    x, y = np.array([7, 9], np.int32), np.array([2, 3], np.int32)
+    np.testing.assert_array_equal(built.run(None, {"x": x, "y": y})[0], [3, 3])
+    with pytest.raises(KernelError, match="'quotient' failed: its kernel does not compute it for"):
+        built.run(None, {"x": x, "y": y - 3})

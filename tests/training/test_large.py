@@ -57,7 +57,7 @@ def test_large_parameters_follow_the_rule(name: str, monkeypatch: pytest.MonkeyP
         torch.testing.assert_close(step(module, x), loss.detach(), rtol=1e-5, atol=1e-6)
     for mine, one in zip(module.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, one, rtol=1e-4, atol=1e-5)
-    (program,) = step._programs.values()
+    ((program,),) = step._programs.values()
     assert [item.name for item in program._made.updated if item.apart] == ["module.first.weight"]
     results = program._made.model.graph.outputs
     assert "module.first.weight.gradient" in [value.name for value in results]

@@ -183,7 +183,7 @@ class Optional(Fewer):
     ("function", "message"),
     [
         (Fewer, r"Fewer\.backward returns 1 gradients for 2 arguments of forward"),
-        (Wider, r"Wider\.backward: expected a gradient of the shape of .*batch, 2\)\), got"),
+        (Wider, r"Wider\.backward: expected a gradient of the shape of .*=\(3, 2\)\), got"),
         (Changing, "mark_dirty: an argument that a torch.autograd.Function changes"),
         (Optional, r"Optional has several results and set_materialize_grads\(False\)"),
     ],

@@ -36,7 +36,7 @@ def operators(make: Callable[[], nn.Module], *shape: int) -> Counter[str]:
         torch.testing.assert_close(step(module, x), loss.detach(), rtol=1e-5, atol=1e-6)
     for name, one in module.state_dict().items():
         torch.testing.assert_close(one, other.state_dict()[name], rtol=1e-4, atol=1e-5)
-    (program,) = step._programs.values()
+    ((program,),) = step._programs.values()
     return Counter(node.op_type for node in program._made.model.graph)
 
 
