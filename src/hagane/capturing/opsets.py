@@ -27,6 +27,7 @@ from hagane.passes.edit import (
     attributes_of,
     building,
     constant,
+    keeping_place,
     put_in_place,
     replace_value,
 )
@@ -110,14 +111,11 @@ def _lower(graph: ir.Graph, node: ir.Node, opset: int, types: GraphTypes) -> Non
 
 def _write(graph: ir.Graph, node: ir.Node, types: GraphTypes) -> None:
     """Write a node in other operators, if there is a way; they keep its place."""
-    before, props = {*graph}, dict(node.metadata_props)
-    if not expand_node(graph, node, types) and node.op_type in _WRITTEN:
-        with building(graph, types, node):
-            made = _WRITTEN[node.op_type](node, attributes_of(node))
-        put_in_place(graph, types, node, made)
-    for added in graph:
-        if added not in before:
-            added.metadata_props.update(props)
+    with keeping_place(graph, node):
+        if not expand_node(graph, node, types) and node.op_type in _WRITTEN:
+            with building(graph, types, node):
+                made = _WRITTEN[node.op_type](node, attributes_of(node))
+            put_in_place(graph, types, node, made)
 
 
 def _forget_unread(graph: ir.Graph) -> None:

@@ -15,7 +15,7 @@ from hagane.graph.names import separate_names
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import where
 from hagane.ops.inference import infer_types
-from hagane.passes.edit import attributes_of, building, put_in_place
+from hagane.passes.edit import attributes_of, building, keeping_place, put_in_place
 
 _BOOL, _DOUBLE = ir.DataType.BOOL, ir.DataType.DOUBLE
 _INT32, _INT64 = ir.DataType.INT32, ir.DataType.INT64
@@ -37,13 +37,10 @@ def portable(model: ir.Model) -> ir.Model:
     for node in found:
         graph = node.graph
         assert isinstance(graph, ir.Graph)
-        before, props = {*graph}, dict(node.metadata_props)
-        with building(graph, types, node):
-            made = _FORMS[node.op_type](node, attributes_of(node))
-        put_in_place(graph, types, node, made)
-        for added in graph:
-            if added not in before:
-                added.metadata_props.update(props)
+        with keeping_place(graph, node):
+            with building(graph, types, node):
+                made = _FORMS[node.op_type](node, attributes_of(node))
+            put_in_place(graph, types, node, made)
     for graph in {node.graph for node in model.graph.all_nodes()} | {model.graph}:
         assert isinstance(graph, ir.Graph)
         separate_names(graph)

@@ -180,6 +180,16 @@ def nodes_before(
     return nodes
 
 
+@contextmanager
+def keeping_place(graph: ir.Graph, node: ir.Node) -> Iterator[None]:
+    """Give nodes that are put in the place of one its place in the source."""
+    before, props = {*graph}, dict(node.metadata_props)
+    yield
+    for added in graph:
+        if added not in before:
+            added.metadata_props.update(props)
+
+
 def put_in_place(graph: ir.Graph, types: GraphTypes, node: ir.Node, made: ir.Value) -> None:
     """Let readers of a node's first output read a value made for it; the node goes.
 
