@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,40 @@ def test_arguments_of_a_module_that_hands_them_on_are_tensors() -> None:
         None, dict(zip(inputs, (x.numpy(), scale.numpy()), strict=True))
     )[0]
     np.testing.assert_allclose(found, model(x, scale=scale).detach(), rtol=1e-5)
+
+
+def renames(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give an argument that is passed by its old name the new one."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if "x" in kwargs:
+            kwargs["y"] = kwargs.pop("x")
+        return function(*args, **kwargs)
+
+    return wrapped
+
+
+class Renamed(torch.nn.Module):
+    @renames
+    def forward(self, x: Any = None, y: Any = None) -> Any:
+        return y * 3 if x is None else x * 2
+
+
+@renames
+def renamed(x: Any = None, y: Any = None) -> Any:
+    return y * 3 if x is None else x * 2
+
+
+@pytest.mark.parametrize("model", [Renamed(), renamed])
+def test_a_wrapper_sees_arguments_as_they_are_passed(model: Any) -> None:
+    x = torch.ones(2)
+    for graph, factor in (
+        (hagane.capture(model, x="float32[n]"), 3),
+        (hagane.capture(model, "float32[n]"), 2),
+    ):
+        found = hagane.InferenceSession(graph).run(None, {"x": x.numpy()})[0]
+        np.testing.assert_array_equal(found, x * factor)
+    made = hagane.compile(model, fullgraph=True)
+    found = [made(x), made(x=x), made(None, x), made(y=x), made(x)]
+    assert [int(one[0]) for one in found] == [2, 3, 3, 3, 2]

@@ -190,3 +190,47 @@ def test_a_state_that_no_iteration_may_set_is_named() -> None:
     wanted = r"the attribute 'cell.c' is None before the call and .* \| None after it"
     with pytest.raises(CaptureError, match=wanted):
         hagane.capture(Seldom(), "float32[batch, length, 3]")
+
+
+def best_fit(x: Any) -> Any:
+    best = None
+    for height, width in ((1, 2), (3, 4)):
+        if x[0] * height > 1:
+            best = (height, width)
+    height, width = best
+    return x * height + width
+
+
+def first_item(x: Any) -> Any:
+    best = None
+    for height, width in ((1, 2), (3, 4)):
+        if x[0] * height > 1:
+            best = [height, width]
+    return x * best[0] + sum(best)
+
+
+def last_match(x: Any) -> Any:
+    best = None
+    for row in x:
+        if row > 1:
+            best = row
+    return x * best.item() + (best - 1)
+
+
+def caught(x: Any) -> Any:
+    best = None
+    if x[0] > 1:
+        best = (2, 3)
+    try:
+        a, b = best
+        return x * a + b
+    except TypeError:
+        return x - 1
+
+
+@pytest.mark.parametrize("program", [best_fit, first_item, last_match, caught])
+def test_what_fails_with_none_is_for_the_other_paths(program: Any) -> None:
+    session = hagane.InferenceSession(hagane.capture(program, "float32[n]"))
+    for value in (1.5, 0.5) if program is not last_match else (1.5,):
+        x = torch.tensor([value, 0.25, 1.75])
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], program(x), rtol=1e-6)

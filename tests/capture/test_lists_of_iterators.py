@@ -82,10 +82,32 @@ def taken_one_by_one(x: Any) -> Any:
     return first, np.array([i * v * a - b for i, v in pairs]), sum(float(v) for v in items)
 
 
+def grouped(x: Any) -> Any:
+    sums = [sum(g) for _, g in itertools.groupby(x, lambda v: v > 0.5)]
+    runs = []
+    for key, group in itertools.groupby(enumerate((x > 0.5).tolist()), lambda pair: pair[1]):
+        group = list(group)  # noqa: PLW2901
+        runs.append((key, group[0][0], group[-1][0] + 1))
+    widest = 0
+    for key, start, stop in runs:
+        widest = max(widest, stop - start if key else start - stop)
+    return np.array(sums), widest, np.array([start for _, start, _ in runs])
+
+
+def grouped_by_row(x: Any) -> Any:
+    totals = []
+    for row in (x[:2] > 0.3, x > 0.6):
+        total = 0
+        for key, group in itertools.groupby(row.tolist()):
+            total = total * 2 + len(list(group)) * key
+        totals.append(total)
+    return np.array(totals)
+
+
 @pytest.mark.parametrize(
     "program",
     [
-        mapped_in_pairs, reversed_items, numbers_backward, sliced_from_before, picked, chained,
+        grouped, grouped_by_row, mapped_in_pairs, reversed_items, numbers_backward, sliced_from_before, picked, chained,
         unpacked, counted, taken_one_by_one,
     ],
 )  # fmt: skip
@@ -156,18 +178,22 @@ def test_an_iterator_that_a_loop_leaves_where_the_data_decide_is_not_read_on(
         hagane.capture(program, "float32[n]")
 
 
-def grouped(x: Any) -> Any:
-    return np.array([sum(g) for _, g in itertools.groupby(x, lambda v: v > 1)])
-
-
 def filled(x: Any) -> Any:
     return np.array([a for a, _ in itertools.zip_longest([v for v in x if v > 0], x)])
+
+
+def taken_by_some(x: Any) -> Any:
+    items, kept = iter(list(x)), [x[0]]
+    for v in x[1:]:
+        if v > 0.5:
+            kept.append(next(items))
+    return np.array(kept)
 
 
 @pytest.mark.parametrize(
     ("program", "text"),
     [
-        (grouped, "itertools.groupby of items that the data decide; write the loop"),
+        (taken_by_some, "a list or iterator is read here that has other items on other paths"),
         (filled, "itertools.zip_longest of a list whose length the data decide; fill up the sh"),
     ],
 )

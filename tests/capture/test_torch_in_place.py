@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 import hagane
-from hagane.errors import CaptureError
+from hagane.errors import CaptureError, KernelError
 from hagane.graph import to_proto
 
 
@@ -155,3 +155,22 @@ def test_rows_that_a_loop_writes_by_way_of_an_iterator_are_refused() -> None:
 
     with pytest.raises(CaptureError, match=r"write rows by their numbers: for i in range\(len\(x"):
         hagane.capture(numbered, x="float32[n, m]")
+
+
+def test_rows_are_stored_at_as_many_places_of_a_mask() -> None:
+    def stored(x: Any, mask: Any, rows: Any) -> Any:
+        x = x * 2
+        x[mask] = rows
+        return x
+
+    types = ("float32[batch, seq, 4]", "bool[batch, seq]", "float32[k, 4]")
+    report = hagane.check(stored, *types)
+    assert (report.errors, report.unknown) == ([], [])
+    session = hagane.InferenceSession(hagane.capture(stored, *types))
+    x, mask = torch.ones(2, 3, 4), torch.tensor([[True, True, False], [False, True, False]])
+    for count in (3, 1):
+        rows = torch.rand(count, 4)
+        given = {"x": x.numpy(), "mask": mask.numpy(), "rows": rows.numpy()}
+        np.testing.assert_array_equal(session.run(None, given)[0], stored(x, mask, rows))
+    with pytest.raises(KernelError, match=r"\(2, 4\)"):
+        session.run(None, given | {"rows": rows.numpy().repeat(2, 0)})

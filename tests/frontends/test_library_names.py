@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import hagane
 from hagane.frontends.libraries.document import known_names, libraries_document
 from hagane.frontends.libraries.everything import TABLES
 
@@ -53,3 +55,24 @@ def test_methods_of_pytorchs_table_exist_in_pytorch() -> None:
     table = TABLES["torch"]
     names = {*table.methods["torch.Tensor"], *table.attributes["torch.Tensor"]}
     assert sorted(name for name in names if not hasattr(torch.Tensor, name)) == []
+
+
+def test_names_that_a_library_lacks_are_missing() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            classes = (type(self), torch.nn.Linear, torch.Tensor)
+            there = [hasattr(one, "no_such_name") for one in (*classes, torch, np)]
+            flags = [getattr(one, "no_such_name", None) for one in (*classes, torch.nn.functional)]
+            try:
+                return torch.no_such_name(x)
+            except AttributeError:
+                return x * 2 if any(there) or any(flags) else x * 3
+
+    graph = hagane.capture(Net(), x="float32[n]")
+    found = hagane.InferenceSession(graph).run(None, {"x": np.ones(2, np.float32)})[0]
+    np.testing.assert_array_equal(found, [3, 3])
+    report = hagane.check(Net(), x="float32[n]")
+    assert (report.errors, report.unknown) == ([], [])
+    assert report.returned == "torch.Tensor(dtype=float32, shape=(n,))"

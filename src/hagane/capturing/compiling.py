@@ -41,8 +41,9 @@ from hagane.frontends.capture.interface.rebuilding import rebuilt
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
     ("_model", "_fullgraph", "_explain", "_dynamic", "_signature", "_variants", "_seen", "_told",
-     "_short", "_lock", "_bound", "captures")
+     "_short", "_lock", "_bound", "_places", "_is_wrapped", "captures")
 )  # fmt: skip
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _SELF = ("train", "eval", "requires_grad_", "to", "cpu", "float", "double", "half")
 
 
@@ -61,6 +62,9 @@ class Compiled:
         self._model = model
         self._fullgraph, self._explain, self._dynamic = fullgraph, explain, dynamic
         self._signature = _signature(model)
+        kinds = [parameter.kind for parameter in self._signature.parameters.values()]
+        self._places = sum(kind in _PLACED for kind in kinds)
+        self._is_wrapped = hasattr(getattr(model, "forward", model), "__wrapped__")
         self._variants: dict[Any, list[Variant]] = {}
         self._seen: dict[Any, dict[Any, set[Any]]] = {}
         self._told: set[str] = set()
@@ -118,7 +122,7 @@ class Compiled:
         try:
             tree = self._read(args, kwargs)
             found = leaves(tree)
-            variant = self._variant(tree, found)
+            variant = self._variant(tree, found, self._by_place(args))
             variant.check(found)
         except Obstacle as error:
             return self._in_python((str(error),), args, kwargs)
@@ -133,6 +137,10 @@ class Compiled:
             raise Obstacle(GLOBAL_HOOKS)
         bound = self._signature.bind(*args, **kwargs)
         return read_arguments(bound, array_leaf)
+
+    def _by_place(self, args: tuple[Any, ...]) -> int:
+        """Return how many arguments are given by position, where a wrapper may see it."""
+        return min(len(args), self._places) if self._is_wrapped else 0
 
     def _run(
         self,
@@ -149,10 +157,11 @@ class Compiled:
         tensors = [*given, *variant.parameters, *state]
         variables = [x.value for x in found if isinstance(x, TensorLeaf) and x.kind == KIND]
         variables += [value for value in variant.variables if value.array is not None]
+        called = functools.partial(self._called, self._by_place(args))
         is_chained = KIND in kinds_of(structure).values() and wants_way_back(variables)
         try:
             if is_chained and not (variant.captured.state or variant.captured.changes):
-                return chained(self._called, variant, tree, variables)
+                return chained(called, variant, tree, variables)
             if is_chained:
                 reason = "the call changes attributes or arguments and gradients are recorded; use "
                 reason += "hagane.no_backprop_mode() for the graph"
@@ -169,7 +178,7 @@ class Compiled:
                 reason = "the call changes attributes or arguments and PyTorch records gradients; "
                 reason += "use torch.no_grad() for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
-            return recorded(self._called, variant, tree, tensors)
+            return recorded(called, variant, tree, tensors)
         except GraphFailed as error:  # nothing was changed yet
             return self._instead(error.error, args, kwargs)
 
@@ -188,10 +197,11 @@ class Compiled:
         self._tell(f"{_name(self._model)} ran in Python: the graph failed, {error}")
         return result
 
-    def _called(self, arguments: Mapping[str, Any]) -> Any:
+    def _called(self, by_place: int, arguments: Mapping[str, Any]) -> Any:
         positional, named = [], dict(arguments)
-        for name, parameter in self._signature.parameters.items():
-            if parameter.kind is parameter.POSITIONAL_ONLY and name in named:
+        for place, (name, parameter) in enumerate(self._signature.parameters.items()):
+            is_placed = place < by_place or parameter.kind is parameter.POSITIONAL_ONLY
+            if is_placed and name in named:
                 positional.append(named.pop(name))
         return self._model(*positional, **named)
 
@@ -212,9 +222,9 @@ class Compiled:
 
     # Graphs.
 
-    def _variant(self, tree: Mapping[str, Tree], found: Sequence[Any]) -> Variant:
+    def _variant(self, tree: Mapping[str, Tree], found: Sequence[Any], by_place: int) -> Variant:
         """Return the graph for a call, captured if there is none that serves it."""
-        key = outline(dict(tree)), _default_dtype()
+        key = outline(dict(tree)), _default_dtype(), by_place
         with self._lock:
             known = self._variants.setdefault(key, [])
             reasons, broken = [], []
@@ -238,13 +248,17 @@ class Compiled:
                 )
             if len(known) >= _MAX_VARIANTS:
                 known.remove(broken[-1])
-            made = self._captured(key, tree, found)
+            made = self._captured(key, tree, found, by_place)
             if made.reads.reads or not made.problems:
                 known.insert(0, made)  # others failed before anything was read: tried again
             return made
 
     def _captured(
-        self, key: Any, tree: Mapping[str, Tree], found: Sequence[TensorLeaf | NumberLeaf]
+        self,
+        key: Any,
+        tree: Mapping[str, Tree],
+        found: Sequence[TensorLeaf | NumberLeaf],
+        by_place: int,
     ) -> Variant:
         from hagane.native import begin_engine
 
@@ -252,7 +266,8 @@ class Compiled:
         start = time.perf_counter()
         first: Variant | None = None
         for pattern in _ladder(self._pattern(key, found), found):
-            made = made_variant(self._model, tree, pattern, examples=example_of(pattern))
+            examples = example_of(pattern)
+            made = made_variant(self._model, tree, pattern, examples=examples, by_place=by_place)
             if not made.problems:
                 break
             first = first or made

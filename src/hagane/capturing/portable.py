@@ -30,6 +30,7 @@ def portable(model: ir.Model) -> ir.Model:
 
     Those without such a form stay (convolutions of float64, for one).
     """
+    _name_results(model.graph)
     found = [node for node in model.graph.all_nodes() if _lacks(node)]
     if not found:
         return model
@@ -46,6 +47,26 @@ def portable(model: ir.Model) -> ir.Model:
         separate_names(graph)
     _name_apart(model.graph)
     return model
+
+
+def _name_results(graph: ir.Graph) -> None:
+    """Give results the names of outputs, without copies.
+
+    ONNX Runtime (1.32) loses a tensor that a copy and a Pad before a convolution read.
+    """
+    for place, output in enumerate(graph.outputs):
+        copy = output.producer()
+        if copy is None or copy.op_type != "Identity" or copy.domain:
+            continue
+        source = copy.inputs[0]
+        assert source is not None
+        node = source.producer()
+        if node is None or node.graph is not graph or source.is_graph_output():
+            continue
+        graph.outputs[place] = source
+        output.replace_all_uses_with(source)
+        graph.remove(copy, safe=True)
+        source.name, output.name = output.name, None
 
 
 def _name_apart(graph: ir.Graph) -> None:

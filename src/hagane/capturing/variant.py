@@ -333,9 +333,16 @@ def _other_state(attribute: Attribute, value: ir.Value, kind: str) -> str:
 
 
 def made_variant(
-    model: Any, tree: Mapping[str, Tree], pattern: Pattern, *, examples: Callable[[Any], Any]
+    model: Any,
+    tree: Mapping[str, Tree],
+    pattern: Pattern,
+    *,
+    examples: Callable[[Any], Any],
+    by_place: int = 0,
 ) -> Variant:
     """Capture a call, with the names of a pattern for its sizes.
+
+    The first ``by_place`` of its arguments are given by position.
 
     Raises:
         CaptureError: It cannot become a graph. The reads so far are in its attribute ``reads``.
@@ -343,9 +350,10 @@ def made_variant(
     reads, used = Reads(), set[str]()
     whole = replaced(dict(tree), examples)  # at once: what is shared stays shared
     named = {n: Text(item) if isinstance(item, str) else item for n, item in whole.items()}
+    types = [named.pop(name) for name in [*named][:by_place]]
     try:
         captured = capture_object(
-            model, (), named, MeaningTables(used.add), reads=reads, later=True
+            model, types, named, MeaningTables(used.add), reads=reads, later=True
         )
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])

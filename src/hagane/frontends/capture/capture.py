@@ -249,7 +249,7 @@ def _attempt(
             values = given(interpreter, kinds, root, types, named, attempt.names)
             attempt.arguments = tuple(values)
             observed.seed()
-            call_with(interpreter, root.value, root.function, root.bound, values, kinds)
+            call_with(interpreter, root.value, root.function, root.bound, values, kinds, {*named})
             _refuse_doubts(report)
             state: State = {}
             for key, (attribute, before, now) in observed.changed().items():

@@ -141,7 +141,8 @@ class Repeated:
                     kinds: dict[str, str] = {}
                     root = root_of(core, self._found, types, named)
                     values = given(core, kinds, root, types, named, attempt.names)
-                    call_with(core, root.value, root.function, root.bound, values, kinds)
+                    by_name = {*named}
+                    call_with(core, root.value, root.function, root.bound, values, kinds, by_name)
                     report = core.collector.report
                     if report.errors or report.unknown or not report.checked:
                         return None

@@ -447,11 +447,25 @@ def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
     while len(own) > len(shape) and own and own[0] == 1:
         own = own[1:]
     fits = len(own) <= len(shape) and not any(
-        a != 1 and t.emit.differ(a, b) for a, b in zip(own[::-1], shape[::-1], strict=False)
+        a != 1 and not _as_many(t, a, b) and t.emit.differ(a, b)
+        for a, b in zip(own[::-1], shape[::-1], strict=False)
     )
     if not fits:
         place = t.emit.new(x.dtype, shape, kind=x.kind)
         t.fail("shape-mismatch", f"{t.show(value)} cannot be stored in {t.show(place)}", x, value)
+
+
+def _as_many(t: Core, rows: Dim, places: Dim) -> bool:
+    """Whether rows are taken to be as many as the places of a mask, which the data decide.
+
+    ``x[mask] = rows`` fails in a run where they are not.
+    """
+    known = t.knowledge
+    claim = known.equal(rows, places)
+    if not symbols_of(places) & known.nameless - known.invented or not known.possible(claim):
+        return False
+    t.emit.suppose(claim, f"{rows} rows are stored in as many places of a mask")
+    return True
 
 
 def check_dtype_stored(t: Core, x: Tensor, index: Value, value: Value) -> None:

@@ -6,8 +6,9 @@ import enum
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
-from types import FunctionType
+from functools import cache, cached_property, reduce
+from importlib.util import find_spec
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hagane.frontends.python.values.values import (
@@ -195,7 +196,9 @@ class Names:
             put = self._put_in_place(table, library, name, whole)
             if put is not None:
                 return core.lift(put)
-        return Library(whole)
+        is_real = core.frame is not None and bool(core.frame.module.host)
+        known = table is not None and (whole in table.functions or whole in table.layers)
+        return MISSING if is_real and not known and _lacks(library.name, name) else Library(whole)
 
     def _put_in_place(self, table: Table, library: Library, name: str, whole: str) -> Any:
         """Return the function that the running program has put in a library's place, or None.
@@ -288,6 +291,22 @@ def _real(name: str) -> Any:
     root, *parts = name.split(".")
     start: Any = sys.modules.get(root)
     return reduce(lambda found, part: getattr(found, part, None), parts, start)
+
+
+def _lacks(owner: str, name: str) -> bool:
+    """Whether a module or class of the running Python has no such name, nor a module under it."""
+    real = _real(owner)
+    if not isinstance(real, type | ModuleType) or hasattr(real, name):
+        return False
+    return isinstance(real, type) or not _is_module(f"{real.__name__}.{name}")
+
+
+@cache
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ImportError:
+        return False
 
 
 def _is_within(name: str, modules: Sequence[str]) -> bool:

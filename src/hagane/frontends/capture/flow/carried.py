@@ -42,6 +42,7 @@ from hagane.frontends.python.values.values import (
     Instance,
     ListRef,
     Ref,
+    Stream,
     Tensor,
     Unknown,
     Value,
@@ -382,4 +383,6 @@ def _lists(slot: Slot | None) -> Iterator[Listed]:
 
 
 def _is_rebound(before: Value, after: Value) -> bool:
+    if isinstance(before, Stream) and isinstance(after, Stream):
+        return before.key != after.key
     return before is not None and after is not None and type(before) is not type(after)

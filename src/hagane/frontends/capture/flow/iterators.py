@@ -115,9 +115,18 @@ class Iterators(Numbers):
         items = self._items(value)
         if not isinstance(items, Many) and not any(map(is_data, items)):
             return NONE
-        raise CheckError(
-            "capture", "itertools.groupby of items that the data decide; write the loop"
-        )
+        ref = self.core.new_list(self.core.sequence(value))
+        by = self.core.lift(prelude.itself) if key is None else key
+        keys, starts, stops = self.core.sequence(self.lists.own(prelude.grouped, by, ref))
+        count = self.core.call(self.core.lift(len), [starts], {})
+
+        def at(k: Dim) -> Value:
+            content: Value = self.core.heap[ref]
+            bounds = [self.core.item(column, k) for column in (starts, stops)]
+            group = self.core.new_stream(self.lists.part(content, *bounds, None))
+            return self.core.item(keys, bounds[0]), group
+
+        return self.core.new_stream(Many(UNKNOWN_ITEMS, count, at))
 
     def _zip_longest(self, *values: Value, **_: Value) -> Value:
         if not any(isinstance(self._items(value), Many) for value in values):

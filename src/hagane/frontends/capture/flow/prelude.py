@@ -187,6 +187,15 @@ def count(items: Any, wanted: Any) -> Any:
     return found
 
 
+def grouped(key: Any, items: Any) -> Any:
+    """Return the keys of all items, and where runs of equal keys begin and end."""
+    keys = [key(item) for item in items]
+    count = len(keys)
+    starts = [k for k in range(count) if k == 0 or keys[k] != keys[k - 1]]
+    stops = [k + 1 for k in range(count) if k == count - 1 or keys[k] != keys[k + 1]]
+    return keys, starts, stops
+
+
 def places(length: Any, count: Any, kept: Any) -> Any:
     """Return choices of ``count`` places below a length, in order: an array for each of them."""
     numbers = np.arange(length**count)

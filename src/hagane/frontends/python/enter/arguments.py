@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -86,10 +86,12 @@ def call_with(
     bound: bool,
     given: Mapping[str, Any],
     kinds: Mapping[str, str] | None = None,
+    by_name: Set[str] = frozenset(),
 ) -> None:
     """Call the function with values of the given types and record the result.
 
-    ``kinds`` has the classes of arguments that are tensors, where they are known by name.
+    ``kinds`` has the classes of arguments that are tensors, where they are known by name. Those
+    of ``by_name`` are passed by name, where a wrapper around the function would see it.
     """
     parameters = _parameters(function, bound)
     names = {parameter.arg for parameter in parameters}
@@ -124,8 +126,9 @@ def call_with(
             "or annotate it",
         )
     arguments: list[Value] = []
+    by_name = by_name if _sees_names(interpreter, value) else frozenset()
     for name in _positional(function, bound):
-        if name not in keywords:
+        if name not in keywords or name in by_name:
             break
         arguments.append(keywords.pop(name))
     if many is not None:
@@ -168,6 +171,20 @@ def _call(
         and not report.errors
     ):
         report.unknown.append(Note(None, f"the result of '{function.name}': {result.reason}"))
+
+
+def _sees_names(interpreter: Interpreter, value: Value) -> bool:
+    """Whether a call runs a wrapper of a function first, which takes arguments by any name."""
+    if isinstance(value, Instance):
+        names = interpreter.tables.call_order(interpreter, value)
+        methods = [interpreter.method_of(value, name) for name in names]
+        value = next((method for method in methods if method is not MISSING), value)
+    if isinstance(value, Bound):
+        value = value.function
+    while isinstance(value, Wrapped) and value.kind in ("within", "managed", "cached"):
+        value = value.function
+    is_wrapper = isinstance(value, Function) and hasattr(value.host, "__wrapped__")
+    return is_wrapper and value.node.args.kwarg is not None
 
 
 def _has_default(function: Function, name: str) -> bool:

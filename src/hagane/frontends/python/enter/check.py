@@ -134,7 +134,7 @@ def check_object(
                 value = function = root_of(interpreter, found, types, named, "checked").function
             kind = tensor_kind(interpreter, value, function)
             given = given_values(interpreter, function, bound, types, named, kind)
-            call_with(interpreter, value, function, bound, given)
+            call_with(interpreter, value, function, bound, given, by_name={*named})
         except CheckError as error:
             report.checked = False
             report.notices.append(Note(None, error.message))

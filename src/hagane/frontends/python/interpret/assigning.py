@@ -195,6 +195,9 @@ class Assignments(OpenPlaces):
                 self.assign(part, value)
             return
         if isinstance(value, Choice):
+            if self.emit.builds and any(one is None for one in alternatives(value)):
+                self._unpack(target, parts, self.present(value))
+                return
             joined = self._joined_parts(value, len(parts))
             if joined is None:
                 self.either(value, lambda v: self._unpack(target, parts, v))

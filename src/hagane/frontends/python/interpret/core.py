@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
-from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
@@ -355,9 +355,35 @@ class Core(Streams):
         yes, no = value.yes, value.no
         return self.fork(
             value.condition,
-            lambda: self.either(yes, function),
-            lambda: self.either(no, function),
+            lambda: self._with_one(yes, function),
+            lambda: self._with_one(no, function),
         )
+
+    def _with_one(self, value: Value, function: Callable[[Value], Value]) -> Value:
+        """Apply ``function`` to an alternative; a path ends where Python fails with None there."""
+        if value is not None or not self.emit.builds:
+            return self.either(value, function)
+        try:
+            return function(value)
+        except CheckError as error:
+            if error.code in OWN or self.catches(error):
+                raise
+            if not self.dead:
+                self.collector.assume(
+                    self.here(), f"not ({self.path_text()}), else {error.message}"
+                )
+            self.dead = True
+            return MISSING
+
+    def present(self, value: Choice) -> Value:
+        """Return the items' owner that a value is; paths on which it is None end."""
+
+        def found(one: Value) -> Value:
+            if one is None:
+                raise CheckError("type", "None is not iterable")
+            return one
+
+        return self.either(value, found)
 
     def parted(self, value: Value) -> Value:
         """Return a dictionary whose keys the data decide as a choice of copies, to be read."""

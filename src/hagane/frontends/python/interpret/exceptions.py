@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hagane.frontends.python.interpret.core import Core, Exit
 from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.report.findings import OPEN, CheckError
+from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -30,8 +30,6 @@ _CLASSES: dict[str, type[BaseException]] = {
     "type": TypeError, "call": TypeError, "value": ValueError, "unpack": ValueError,
     "import": ImportError, "assertion": AssertionError,
 }  # fmt: skip
-# Errors that are no exceptions of the program: limits of the interpreter or its domain.
-_OWN = frozenset(("capture", "input", "target", "make", "source", "annotation", OPEN))
 _DEVICES = ("cuda", "cudnn", "mps", "xpu", "xla")
 _NAMED = re.compile(r"(\w+): ")
 
@@ -149,7 +147,7 @@ class Exceptions(Core):
         Where paths parted since its ``try`` was entered, this path goes on in the handler: it ends
         here, and the rest of the expression means nothing.
         """
-        if self.dead or error.code in _OWN:
+        if self.dead or error.code in OWN:
             return False
         error.met = error.met or self.here()
         found = next((h for h in reversed(self.handlers) if self.clause_for(h, error)), None)
@@ -210,7 +208,7 @@ class Exceptions(Core):
         try:
             found = run()
         except CheckError as error:
-            if self.dead or self.clause_for(tried, error) is None or error.code in _OWN:
+            if self.dead or self.clause_for(tried, error) is None or error.code in OWN:
                 raise
             self.frame = frame
             del self.loops[tried.turns :]
@@ -230,7 +228,7 @@ class Exceptions(Core):
             self.handlers.pop()
             self.frame = frame
             del self.loops[handling.turns :]
-            if self.dead or raised.code in _OWN or self.clause_for(handling, raised) is None:
+            if self.dead or raised.code in OWN or self.clause_for(handling, raised) is None:
                 self._finally(node.finalbody)
                 raise
             error = raised

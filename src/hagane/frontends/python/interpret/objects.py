@@ -297,7 +297,8 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
             found = self.tables.member(self, library, name)
             if self.tables.is_class_method(library, name):
                 return Wrapped("partial", found, (cls,))
-            return found
+            if found is not MISSING:
+                return found
         found = self.attribute_of_enumeration(cls, name)
         if found is not MISSING:
             return found

@@ -13,6 +13,9 @@ from hagane.symbolic.term import Term
 FOLLOWS = "follows"  # the code of errors that come of others, which the reader knows of
 OPEN = "open"  # the code of what the interpreter does not know, which is no mistake of the program
 
+# Codes of errors that are no exceptions of the program: limits of the interpreter or its domain.
+OWN = frozenset(("capture", "input", "target", "make", "source", "annotation", OPEN))
+
 
 class CheckError(HaganeError, TypeError):
     """An expression of the program that cannot be right.

@@ -81,6 +81,13 @@ class Heap:
                 "a dictionary is read here that has other keys on other paths, and the data decide "
                 "which was taken; set the same keys on all of them, or use a list",
             )
+        if type(content) is Choice and self.links is not None:  # in a graph
+            self.refuse(
+                "capture",
+                "a list or iterator is read here that has other items on other paths, which no "
+                "tensors hold, and the data decide which was taken; give it as many items of one "
+                "type on each, or make a list of its items before the branch",
+            )
         if type(content) is dict and key not in self._own:
             content = self.contents[key] = dict(content)
             self._own.add(key)

@@ -26,6 +26,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
+    alternatives,
     is_enumeration,
     is_plain,
     names_of_tuple,
@@ -74,6 +75,8 @@ class Iteration(Containing):
                 return Many(value, self.emit.fresh("count"))
             case Library(name=name) if not self.tables.describes(name):
                 return Many(self.tables.unread(self, name), self.emit.fresh("count"))
+            case Choice() if self.emit.builds and any(v is None for v in alternatives(value)):
+                return self.sequence(self.present(value))
             case Choice(condition=condition):
                 yes, no = self.sequence(value.yes), self.sequence(value.no)
                 if isinstance(yes, list) and isinstance(no, list) and len(yes) == len(no):
