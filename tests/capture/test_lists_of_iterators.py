@@ -107,8 +107,8 @@ def grouped_by_row(x: Any) -> Any:
 @pytest.mark.parametrize(
     "program",
     [
-        grouped, grouped_by_row, mapped_in_pairs, reversed_items, numbers_backward, sliced_from_before, picked, chained,
-        unpacked, counted, taken_one_by_one,
+        grouped, grouped_by_row, mapped_in_pairs, reversed_items, numbers_backward,
+        sliced_from_before, picked, chained, unpacked, counted, taken_one_by_one,
     ],
 )  # fmt: skip
 def test_each_item_has_its_own_place(program: Callable[..., Any]) -> None:

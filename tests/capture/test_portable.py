@@ -81,3 +81,23 @@ def test_results_that_the_program_reads_on_are_no_copies() -> None:
     made_by = [output.producer() for output in model.graph.outputs]
     assert [node and node.op_type for node in made_by] == ["Add", "Conv", "Identity"]
     agree(padded, ["float32[n, 3, 5]"], [np.ones((2, 3, 5), np.float32)], 1e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.tensor(1000000007) ** x,
+        lambda x: x**x,
+        lambda x: x**5,
+        lambda x: (x * torch.tensor([1000000007, 5915587277, 3, 1])).sum(-1) % 30000,
+        lambda x: torch.sum(x * 1000000007 ** torch.arange(4)),
+    ],
+)
+def test_integers_are_exact_and_wrap_around(function: Any) -> None:
+    for x in ([0, 1, 2, 3], [5, 40, 39, 63], [7, 15, 3, 1 << 20]):
+        agree(function, ["int64[n]"], [np.array(x)[:4]], 0)
+
+
+def test_sums_of_small_integers_stay_sums() -> None:
+    model = hagane.capture(lambda x: (x > 1).sum() + (x.long() * 100).sum(), "float32[n]")
+    assert sum(node.op_type == "ReduceSum" for node in model.graph) == 2

@@ -1,4 +1,4 @@
-"""Operators of element types that ONNX Runtime lacks, written in others.
+"""Operators of element types that ONNX Runtime lacks or rounds, written in others.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md (version 1.22)
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.capturing import in_double
+from hagane.capturing import in_double, whole_numbers
 from hagane.graph.names import separate_names
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import where
@@ -75,9 +75,11 @@ def _name_apart(graph: ir.Graph) -> None:
 
 
 def _lacks(node: ir.Node) -> bool:
-    """Whether ONNX Runtime has an operator, but not for these element types."""
-    if node.domain or node.op_type not in _LACKING:
+    """Whether ONNX Runtime has an operator, but not for these element types, or not exactly."""
+    if node.domain or node.op_type not in _FORMS:
         return False
+    if node.op_type not in _LACKING:
+        return whole_numbers.rounds(node)
     value = node.inputs[1 if node.op_type == "Where" else 0]
     return value is not None and value.dtype in _LACKING[node.op_type]
 
@@ -109,6 +111,8 @@ _FORMS: dict[str, Callable[[ir.Node, dict[str, Any]], Any]] = {
     "Where": _where,
     "Elu": lambda node, known: in_double.elu(node.inputs[0], **known),
     "Gelu": lambda node, known: in_double.gelu(node.inputs[0], **known),
+    "Pow": whole_numbers.power,
+    "ReduceSum": whole_numbers.total,
     "NonZero": _of_one(lambda x: op("NonZero", op("Cast", x, to=_BOOL))),
     **{
         name.capitalize(): _of_one(getattr(in_double, name))
@@ -119,6 +123,6 @@ _FORMS: dict[str, Callable[[ir.Node, dict[str, Any]], Any]] = {
     },
 }  # fmt: skip
 _LACKING: dict[str, frozenset[ir.DataType]] = {
-    **dict.fromkeys(_FORMS, frozenset((_DOUBLE,))),
+    **dict.fromkeys(_FORMS.keys() - {"Pow", "ReduceSum"}, frozenset((_DOUBLE,))),
     "Where": frozenset((_BOOL, *_WIDER)),
 }

@@ -1,0 +1,101 @@
+"""Operators of integers that ONNX Runtime computes in float64, exact above 2⁵³ and modulo 2⁶⁴."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from hagane.ops.builder import op
+from hagane.ops.functions.numbers.elementary import add, div, mul, sub, where
+
+_INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
+_EXACT = 3  # ONNX Runtime multiplies for exponents up to this one
+_LARGE = 1 << 31  # sums of products with such numbers may pass 2⁵³
+_HALF = 1 << 32
+_BITS = 6  # of an exponent: more than 63 factors pass every range
+# Operators whose result is large where an operand is.
+_HANDING = frozenset(
+    ("Mul", "Add", "Sub", "Neg", "Where", "Identity", "Reshape", "Transpose", "Unsqueeze",
+     "Squeeze", "Expand", "Gather", "Slice", "Concat", "CumSum")
+)  # fmt: skip
+
+
+def rounds(node: ir.Node) -> bool:
+    """Whether ONNX Runtime may round an integer of a node."""
+    x = node.inputs[0] if node.inputs else None
+    if x is None or x.dtype not in _INTEGERS:
+        return False
+    if node.op_type == "Pow":
+        if node.inputs[1] is None or node.inputs[1].dtype not in _INTEGERS:
+            return False
+        exponents = _known(node.inputs[1])
+        return exponents is None or exponents.size != 1 or int(exponents.ravel()[0]) > _EXACT
+    return node.op_type == "ReduceSum" and x.dtype == ir.DataType.INT64 and _is_large(x)
+
+
+def power(node: ir.Node, known: dict[str, Any]) -> Any:
+    """Return a power by squares; exponents above 63 count as 62 or 63."""
+    del known
+    base, exponent = node.inputs
+    assert base is not None
+    dtype = base.dtype
+    assert dtype is not None
+    given = _known(exponent)
+    bits = _BITS if given is None or not given.size else int(given.max()).bit_length()
+    left: Any = op("Cast", exponent, to=dtype)
+    one, two = (np.array(n, dtype.numpy()) for n in (1, 2))
+    if given is None:
+        most = np.array(62, dtype.numpy())
+        left = where(op("Greater", left, most), add(most, op("Mod", left, two)), left)
+    found: Any = op("Expand", one, op("Shape", add(base, left)))
+    square: Any = base
+    for place in range(bits):
+        is_odd = op("Equal", op("Mod", left, two), one)
+        found = mul(found, where(is_odd, square, one))
+        if place < bits - 1:
+            left, square = div(left, two), mul(square, square)
+    return found
+
+
+def total(node: ir.Node, known: dict[str, Any]) -> Any:
+    """Return a sum as that of the upper and that of the lower halves."""
+    x, *axes = node.inputs
+    half = np.array(_HALF, np.int64)
+    upper = div(x, half)
+    parts = [op("ReduceSum", one, *axes, **known) for one in (upper, sub(x, mul(upper, half)))]
+    return add(mul(parts[0], half), parts[1])
+
+
+def _known(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
+    while value is not None and value.const_value is None:
+        node = value.producer()
+        if node is None or node.op_type not in ("Cast", "Identity"):
+            return None
+        value = node.inputs[0]
+    return None if value is None or value.const_value is None else value.const_value.numpy()
+
+
+def _is_large(value: ir.Value) -> bool:
+    """Whether a value is a product with a large number, or a power."""
+    waiting, seen = [value], set[ir.Value]()
+    while waiting:
+        one = waiting.pop()
+        known = _known(one)
+        if known is not None and known.size and known.dtype.kind in "iu":
+            if max(abs(int(known.max())), abs(int(known.min()))) >= _LARGE:
+                return True
+            continue
+        node = one.producer()
+        if node is None or one in seen or node.domain:
+            continue
+        seen.add(one)
+        if node.op_type == "Pow":
+            return True
+        if node.op_type in _HANDING:
+            waiting += [item for item in node.inputs if item is not None]
+    return False
+
+
+__all__ = ["power", "rounds", "total"]
