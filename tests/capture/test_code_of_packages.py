@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, ABCMeta
 from enum import Enum, EnumMeta, IntEnum
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,3 +201,38 @@ def test_the_next_number_is_the_next_to_the_last_bit() -> None:
     (found,) = session.run(None, {"x": x, "y": y})
     expected = torch.nextafter(torch.tensor(x), torch.tensor(y))
     np.testing.assert_array_equal(found, expected.numpy())
+
+
+def test_a_package_loops_over_what_a_program_may_loop_over(tmp_path: Path) -> None:
+    source = """import torch
+
+def placed(kinds, grids):
+    sources, start, parts = {1: iter(grids), 2: None}, 0, []
+    for kind in kinds.tolist():
+        if kind == 0:
+            parts.append(torch.arange(2) + start)
+            start += 2
+        else:
+            grid = next(sources[kind])
+            parts.append(torch.arange(grid[0].item()) + start)
+            start += max(grid[0], grid[1])
+    return torch.cat(parts)
+"""
+    file = tmp_path / "site-packages" / "placing.py"
+    file.parent.mkdir()
+    file.write_text(source)
+    specification = spec_from_file_location("placing", file)
+    assert specification is not None
+    assert specification.loader is not None
+    package = module_from_spec(specification)
+    specification.loader.exec_module(package)
+
+    def program(kinds: Any, grids: Any) -> Any:
+        return package.placed(kinds, grids)
+
+    session = hagane.InferenceSession(hagane.capture(program, "int64[n]", "int64[k, 2]"))
+    grids = torch.tensor([[1, 3], [4, 2], [2, 2]])
+    for kinds in ([0, 1, 1, 0], [1, 0, 0], [1, 1, 0, 1]):
+        given = {"kinds": np.array(kinds), "grids": grids.numpy()}
+        wanted = program(torch.tensor(kinds), grids)
+        np.testing.assert_array_equal(session.run(None, given)[0], wanted)

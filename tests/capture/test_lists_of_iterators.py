@@ -86,7 +86,7 @@ def grouped(x: Any) -> Any:
     sums = [sum(g) for _, g in itertools.groupby(x, lambda v: v > 0.5)]
     runs = []
     for key, group in itertools.groupby(enumerate((x > 0.5).tolist()), lambda pair: pair[1]):
-        group = list(group)  # noqa: PLW2901
+        group = list(group)
         runs.append((key, group[0][0], group[-1][0] + 1))
     widest = 0
     for key, start, stop in runs:
@@ -104,11 +104,37 @@ def grouped_by_row(x: Any) -> Any:
     return np.array(totals)
 
 
+def taken_by_some(x: Any) -> Any:
+    items, kept = iter(list(x)), [x[0]]
+    for v in x[1:]:
+        if v > 0.5:
+            kept.append(next(items) * 2)
+    rest = sum(items)
+    return np.array(kept), rest
+
+
+def taken_of_two(x: Any) -> Any:
+    sources = {1: iter(x), 2: iter([1.5, 2.5, 3.5, 4.5, 5.5, 6.5]), 3: None}
+    kept = []
+    for v in (x * 3).astype(np.int64) % 3:
+        kept.append(x[0] if v == 0 else np.float32(next(sources[v])))
+    return np.array(kept)
+
+
+def taken_on_a_path(x: Any) -> Any:
+    items = iter(x)
+    total = next(items) if x[1] > 0.5 else x[1] * 0
+    while (v := next(items, None)) is not None:
+        total = total * 2 + v
+    return total
+
+
 @pytest.mark.parametrize(
     "program",
     [
-        grouped, grouped_by_row, mapped_in_pairs, reversed_items, numbers_backward,
-        sliced_from_before, picked, chained, unpacked, counted, taken_one_by_one,
+        taken_by_some, taken_of_two, taken_on_a_path, grouped, grouped_by_row, mapped_in_pairs,
+        reversed_items, numbers_backward, sliced_from_before, picked, chained, unpacked, counted,
+        taken_one_by_one,
     ],
 )  # fmt: skip
 def test_each_item_has_its_own_place(program: Callable[..., Any]) -> None:
@@ -182,18 +208,9 @@ def filled(x: Any) -> Any:
     return np.array([a for a, _ in itertools.zip_longest([v for v in x if v > 0], x)])
 
 
-def taken_by_some(x: Any) -> Any:
-    items, kept = iter(list(x)), [x[0]]
-    for v in x[1:]:
-        if v > 0.5:
-            kept.append(next(items))
-    return np.array(kept)
-
-
 @pytest.mark.parametrize(
     ("program", "text"),
     [
-        (taken_by_some, "a list or iterator is read here that has other items on other paths"),
         (filled, "itertools.zip_longest of a list whose length the data decide; fill up the sh"),
     ],
 )

@@ -23,7 +23,7 @@ class Iterators(Numbers):
     def _items(self, value: Value) -> list[Value] | Many:
         """Return the items of a value that may be looked at without being used up."""
         if isinstance(value, Stream):
-            content = self.core.heap[value.key]
+            content = self.core.left_of(value)
             return list(content) if isinstance(content, tuple) else content
         return self.core.sequence(value)
 

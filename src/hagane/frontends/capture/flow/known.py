@@ -113,6 +113,7 @@ class Known:
         assert core.frame is not None
         turns, exits = len(core.loops), len(core.frame.exits)
         handlers, core.handlers = core.handlers, []  # none of the program's is asked
+        attempts, core.attempts = core.attempts, 0
         try:
             return run()
         except CheckError:
@@ -120,7 +121,7 @@ class Known:
             del core.frame.exits[exits:]
             return None
         finally:
-            core.handlers = handlers
+            core.handlers, core.attempts = handlers, attempts
 
     def _peeled(self, node: ast.For, items: list[Value]) -> bool:
         """Run the first iteration, which differs from the others, for itself."""

@@ -345,9 +345,11 @@ class Graph(Calling):
         """Return the findings of an attempt, and whether it met an error or a doubtful value."""
         before = self.collector.raised + self.collector.doubted
         with self._scratch():
+            self.core.attempts += 1
             try:
                 odd, more = looping.attempt()
             finally:
+                self.core.attempts -= 1
                 looping.rewind()
             failed = self.collector.raised + self.collector.doubted > before
         return odd, more, failed

@@ -84,6 +84,7 @@ class Core(Streams):
         self.budget: Budget | None = None
         self.frame: Frame | None = None
         self.handlers: list[Any] = []  # the try statements around, innermost last
+        self.attempts = 0  # of loops, in which errors of libraries are noted as the program's are
         self.caught: list[CheckError] = []  # the exceptions that are being handled
         self.loops: list[list[Exit]] = []
         self.variables = self.heap.new({})  # context variables that the program set

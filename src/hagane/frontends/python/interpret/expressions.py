@@ -90,7 +90,7 @@ class Expressions(Core):
                     raise
                 if self.dead and self.handlers:
                     return Unknown(error.message, told=True, failed=True)
-                if not frame.is_user:
+                if not (frame.is_user or self.attempts):
                     raise error from None
                 self.collector.error(error, frame, node, self.path_text())
                 told = not self.collector.muted

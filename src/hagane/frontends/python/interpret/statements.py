@@ -70,7 +70,7 @@ class Statements(Assignments):
                     raise
                 if self.dead and error.code != "raises" and error.first is None:
                     return
-            if not frame.is_user:
+            if not (frame.is_user or self.attempts):
                 raise
             self.collector.error(error, frame, statement, self.path_text())
 

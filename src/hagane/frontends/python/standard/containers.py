@@ -10,12 +10,14 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.reading.streams import TAKEN
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.counters import COUNTER
 from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.values import (
     MISSING,
+    Advancing,
     DictRef,
     Endless,
     Instance,
@@ -107,10 +109,14 @@ class Containers(Sets, Ordering):
 
     def next_of(self, stream: Value, default: Sequence[Value]) -> Value:
         """Take the next item of an iterator."""
+        if stream is None and self.emit.builds:
+            raise CheckError("type", "None is not an iterator")
         if not isinstance(stream, Stream):
             return self.lost("next() of what is not an iterator")
         content = self.heap[stream.key]
         self.check_stream(stream)
+        if isinstance(content, Advancing):
+            return self._advanced(content, default)
         if isinstance(content, Many):
             return self._next_of_many(stream, content, default)
         if not content:
@@ -119,6 +125,24 @@ class Containers(Sets, Ordering):
             raise CheckError("value", "StopIteration: the iterator is used up")
         self.heap[stream.key] = content[1:]
         return content[0]
+
+    def _advanced(self, content: Advancing, default: Sequence[Value]) -> Value:
+        items, held = content.items, self.heap[content.taken]
+        place = held[TAKEN]
+        count = items.length if isinstance(items, Many) else len(items)
+        has_items = self.decide(self.knowledge.less(place, count))
+        if has_items is False:
+            if default:
+                return default[0]
+            raise CheckError("value", "StopIteration: the iterator is used up")
+        if not default or has_items is True:
+            held[TAKEN] = place + 1
+            return self.item_at(items, place)
+        held[TAKEN] = minimum(place + 1, count)
+        return self.fork(
+            self.as_term(has_items), lambda: self.item_at(items, place), lambda: default[0],
+            "an iterator has items left",
+        )  # fmt: skip
 
     def _next_of_many(self, stream: Stream, content: Many, default: Sequence[Value]) -> Value:
         rule = content.at

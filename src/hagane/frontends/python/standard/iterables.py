@@ -108,20 +108,11 @@ class Iterables(StandardLibrary):
         lengths = [i.length if isinstance(i, Many) else len(i) for i in ends]  # type: ignore[assignment]
 
         def at(k: Dim) -> Value:
-            return tuple(self._at(items, k) for items in lists)
+            return tuple(self.item_at(items, k) for items in lists)
 
         if not ends:
             return self.new_stream(Endless(at(0), self.emit.fresh("turns"), at))
         return self.new_stream(Many(at(0), minimum(*lengths), at))
-
-    def _at(self, items: list[Value] | Many, k: Dim) -> Value:
-        if isinstance(items, Many):
-            return items.item(k)
-        if isinstance(k, int) and k < len(items):
-            return items[k]
-        if self.emit.builds:
-            return self.item(self.new_list(items), k)
-        return self.as_many(tuple(items))[0]
 
     def _call_reversed(self, value: Value) -> Value:
         items = self.sequence(value)
@@ -207,7 +198,7 @@ class Iterables(StandardLibrary):
         return made
 
     def _call_iter(self, value: Value) -> Value:
-        return value if isinstance(value, Stream) else self.new_stream(self.sequence(value))
+        return value if isinstance(value, Stream) else self.advancing(self.sequence(value))
 
     def _call_next(self, value: Value, *default: Value) -> Value:
         return self.next_of(value, default)

@@ -35,7 +35,7 @@ class Iterators(Containers):
         start = 0 if part.start is None else part.start
         step = 1 if part.step is None else part.step
         stream = value if isinstance(value, Stream) else self.new_stream(self.sequence(value))
-        content = self.heap[stream.key]
+        content = self.left_of(stream)
         if isinstance(content, tuple):
             if not is_plain((start, part.stop, step)):
                 return self.lost("itertools.islice with bounds that are not known")
@@ -126,7 +126,7 @@ class Iterators(Containers):
             self.put_back(value, source[sum(_leading(keeps)) + 1 :])
             return _leading(keeps)
 
-        items = self.heap[value.key] if isinstance(value, Stream) else ()
+        items = self.left_of(value) if isinstance(value, Stream) else ()
         source = items if isinstance(items, tuple) else ()
         return self._picked(function, value, leading)
 

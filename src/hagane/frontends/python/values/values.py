@@ -278,6 +278,17 @@ class Endless(Many):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Advancing:
+    """Content of an iterator of which the data may decide how many items were taken.
+
+    ``items`` are those of the whole; the object ``taken`` has the number of those taken.
+    """
+
+    items: tuple[Value, ...] | Many
+    taken: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Pairs(Many):
     """Content of a dictionary of a number of keys that is not known: all like ``key``."""
 

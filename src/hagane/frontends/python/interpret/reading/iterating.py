@@ -60,7 +60,7 @@ class Iteration(Containing):
                 return list(content) if isinstance(content, dict) else content
             case Stream(key=key):
                 self.check_stream(value)
-                content = self._content(self.heap[key])
+                content = self._content(self.left_of(value))
                 self.heap[key] = ()
                 return content
             case Range():

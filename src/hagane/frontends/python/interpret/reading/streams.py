@@ -9,17 +9,25 @@ from hagane.frontends.python.interpret.parts import Parts
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import Heap
 from hagane.frontends.python.values.values import (
+    Advancing,
     DictRef,
+    Endless,
     ListRef,
     Many,
     SetRef,
     Stream,
     Tensor,
+    Unknown,
     Value,
 )
+from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.frontends.python.interpret.emitting.emit import Emitter
+
+
+TAKEN = "items taken"
+LEFT = Unknown("items that an iterator has left", told=False)
 
 
 class Streams(Parts):
@@ -38,6 +46,41 @@ class Streams(Parts):
         if not isinstance(items, Many) and self.emit.literal:
             self.lengths[made.key] = len(items)
         return made
+
+    def advancing(self, items: Sequence[Value] | Many) -> Stream:
+        """Return a new iterator that may be advanced where the data decide."""
+        made = self.new_stream(items)
+        content = self.heap[made.key]
+        if self.emit.literal and not isinstance(content, Endless):
+            self.heap[made.key] = Advancing(content, self.heap.new({TAKEN: 0}))
+        return made
+
+    def left_of(self, stream: Stream) -> tuple[Value, ...] | Many:
+        """Return the items that an iterator has left, which it is of from now on."""
+        content = self.heap[stream.key]
+        if isinstance(content, Advancing):
+            items, taken = content.items, self.heap[content.taken][TAKEN]
+            if isinstance(items, tuple) and isinstance(taken, int):
+                left: tuple[Value, ...] | Many = items[taken:]
+            elif taken == 0:
+                left = items
+            else:
+                count = items.length if isinstance(items, Many) else len(items)
+                at = lambda k: self.item_at(items, taken + k)  # noqa: E731
+                left = Many(LEFT, count - taken, at)
+            self.heap[stream.key] = content = left
+        found: tuple[Value, ...] | Many = content
+        return found
+
+    def item_at(self, items: Sequence[Value] | Many, place: Dim) -> Value:
+        """Return the item at a place that the data may decide."""
+        if isinstance(items, Many):
+            return items.item(place)
+        if isinstance(place, int) and place < len(items):
+            return items[place]
+        if self.emit.builds:
+            return self.item(self.new_list(items), place)
+        return self.as_many(tuple(items))[0]
 
     def check_stream(self, stream: Stream) -> None:
         """Compare the sources of what is left of an iterator with those that it was made of."""
