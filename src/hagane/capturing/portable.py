@@ -5,6 +5,7 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/OperatorKernels.md (vers
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -70,8 +71,13 @@ def _name_results(graph: ir.Graph) -> None:
 
 
 def _name_apart(graph: ir.Graph) -> None:
-    for number, node in enumerate(graph.all_nodes()):
-        node.name = f"node_{node.op_type}_{number}"
+    nodes = [*graph.all_nodes()]
+    known = Counter(node.name for node in nodes)
+    for number, node in enumerate(nodes):
+        if not node.name or known[node.name] > 1:  # others may say what is expected of them
+            node.name = f"node_{node.op_type}_{number}"
+            while known[node.name]:
+                node.name += "'"
 
 
 def _lacks(node: ir.Node) -> bool:

@@ -70,6 +70,9 @@ class Claims:
         if finding.verdict is Verdict.REFUTED:
             if self._is_need(left, right, claim):
                 return False
+            if self._is_share(left, right) and self.knowledge.possible(claim):
+                self.suppose(claim, f"{left} == {right}")
+                return False
             self._refuted(finding, self.knowledge.equal(left, right))
             return True
         if finding.verdict is Verdict.UNKNOWN:
@@ -123,6 +126,15 @@ class Claims:
         enough = next((n for n in range(1, 4096) if number_of(part, {name: n}) == whole), None)
         told = f"{part} == {whole}" if enough is None else f"{name} >= {enough}"
         return self.restrict(claim, f"{told} (an axis of which {whole} are taken)")
+
+    def _is_share(self, left: Dim, right: Dim) -> bool:
+        """Whether a size that the data decide is to be a multiple of another, as a run finds.
+
+        ``x[mask].reshape(batch, -1)`` has as many elements of each row.
+        """
+        known = self.knowledge
+        counted = (symbols_of(left) | symbols_of(right)) & known.nameless - known.invented
+        return bool(counted) and (_has_quotient(left) or _has_quotient(right))
 
     def _fails_at_last(self, claim: Term) -> bool:
         """Whether a loop reaches a turn, its last one, in which a claim fails."""
@@ -283,6 +295,12 @@ def _is_cut(size: Expr) -> bool:
     """Whether a size has a bound, as that of a part between fixed places of an axis."""
     atoms = [atom for monomial in size.terms for atom, _ in monomial]
     return any(atom.head in ("min", "max") for atom in atoms)
+
+
+def _has_quotient(size: Dim) -> bool:
+    if not isinstance(size, Expr):
+        return False
+    return any(atom.head == "floor" for monomial in size.terms for atom, _ in monomial)
 
 
 def _last_of(size: Dim) -> tuple[int, Dim] | None:
