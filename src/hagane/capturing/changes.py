@@ -41,8 +41,17 @@ def apply_changes(
         step()
 
 
-def check_apart(changes: Sequence[Change], tensors: Sequence[TensorLeaf]) -> None:
-    """Refuse calls in which memory that is written belongs to two arguments.
+def check_apart(
+    changes: Sequence[Change], tensors: Sequence[TensorLeaf], held: Sequence[Any] = (),
+    state: Sequence[Any] = (),
+) -> None:  # fmt: skip
+    """Refuse calls in which memory that is written belongs to an argument and something else.
+
+    Args:
+        changes: The arguments that are written.
+        tensors: All arguments that are tensors.
+        held: Tensors that the program finds elsewhere.
+        state: Those of them that are written.
 
     Raises:
         Obstacle: It does.
@@ -57,6 +66,14 @@ def check_apart(changes: Sequence[Change], tensors: Sequence[TensorLeaf]) -> Non
                     f"'{leaf.path}', which the call writes in place, shares memory with "
                     f"'{other.path}'"
                 )
+        if any(_share(leaf.value, other) for other in held):
+            raise Obstacle(
+                f"'{leaf.path}', which the call writes in place, shares memory with a tensor "
+                "that the program reads elsewhere"
+            )
+    for leaf in tensors:
+        if any(_share(leaf.value, other) for other in state):
+            raise Obstacle(f"'{leaf.path}' shares memory with an attribute that the call writes")
 
 
 def _share(a: Any, b: Any) -> bool:

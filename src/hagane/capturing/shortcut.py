@@ -56,6 +56,8 @@ class Shortcut:
         leaves = list(tree.values())
         if captured is None or captured.state or captured.changes or kwargs:
             return None
+        if variant.reads.compares:
+            return None
         if len(leaves) != len(args) or not all(isinstance(leaf, TensorLeaf) for leaf in leaves):
             return None
         if any(type(arg).__name__ not in ("Tensor", "ndarray") for arg in args):

@@ -175,8 +175,14 @@ class Variant:
                 layout of a tensor that is not contiguous.
         """
         given = [leaf for leaf in found if isinstance(leaf, TensorLeaf)]
-        if self.captured is not None and self.captured.changes:
-            check_apart(self.captured.changes, given)
+        if self.captured is not None and (self.captured.changes or self._state):
+            held = [tensor for tensor in self.reads.tensors if not _is_torch_parameter(tensor)]
+            check_apart(
+                self.captured.changes, given, [*held, *self.reads.arrays],
+                [attribute.now() for attribute, _, _ in self._state],
+            )  # fmt: skip
+        if self.reads.compares:
+            self._check_identities(given)
         if self.asks_gradients and any(getattr(one.value, "requires_grad", 0) for one in given):
             raise Obstacle(
                 "an argument requires gradients, and the program asks whether a tensor does"
@@ -189,6 +195,18 @@ class Variant:
             if not tensor.is_contiguous() or tensor.storage_offset():
                 raise Obstacle(
                     f"{name} is not contiguous, and the program asks how it lies in memory"
+                )
+
+    def _check_identities(self, given: Sequence[TensorLeaf]) -> None:
+        """Refuse calls in which an argument is a tensor that the program finds elsewhere too."""
+        reads = self.reads
+        held = {id(x) for x in (*reads.tensors, *reads.arrays, *reads.variables, *self.state)}
+        held |= {id(read.found) for read in reads.reads if isinstance(read, ContentRead)}
+        for leaf in given:
+            if id(leaf.value) in held:
+                raise Obstacle(
+                    f"'{leaf.path}' is a tensor that the program reads elsewhere too, and the "
+                    "program asks whether two tensors are one"
                 )
 
     def run(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
