@@ -20,6 +20,7 @@ def apply_changes(
     values: Mapping[str, Any],
     given: Mapping[str, Any],
     tensors: Mapping[str, TensorLeaf],
+    known: dict[str, Any] | None = None,
 ) -> None:
     """Change the arguments of a call as the program would have.
 
@@ -28,15 +29,18 @@ def apply_changes(
         values: The outputs of the graph by name.
         given: The objects of the caller by path.
         tensors: The tensors of the caller by path.
+        known: The tensors that outputs are, as :func:`rebuilt` takes it.
     """
     steps: list[Callable[[], None]] = []  # nothing changes before all new content is there
     for change in changes:
         for path, name in change.written.items():
             steps.append(_writing(tensors[path], values[name]))
+            if known is not None:
+                known[name] = tensors[path].value
         if change.path not in given:
             continue
         real = given[change.path]
-        steps += content_changes(change, real, values, returned, given)
+        steps += content_changes(change, real, values, returned, given, known)
     for step in steps:
         step()
 

@@ -158,7 +158,10 @@ class Compiled:
                 reason += "hagane.no_backprop_mode() for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
             if not wants_gradients(tensors):
-                result = rebuilt(structure, variant.run(tree), returned, objects(tree))
+                known: dict[str, Any] = {}
+                made = variant.run(tree, known)
+                there = {x.path: x.value for x in found if isinstance(x, TensorLeaf)}
+                result = rebuilt(structure, made, returned, {**objects(tree), **there}, known)
                 self._short = Shortcut.of(variant, tree, args, kwargs)
                 return result
             if getattr(self._model, "training", False):

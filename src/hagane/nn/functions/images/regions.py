@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import array_of, function, require, shape_of
+from hagane.nn.functions.applying import array_of, function, require
 from hagane.ops.functions.chainer import regions
 from hagane.ops.functions.chainer.images import roi_average
 
