@@ -209,9 +209,7 @@ class Variant:
                     "program asks whether two tensors are one"
                 )
 
-    def run(
-        self, tree: Mapping[str, Tree], known: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def run(self, tree: Mapping[str, Tree], known: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the outputs by name.
 
         Args:
