@@ -124,6 +124,14 @@ def read_arguments(arguments: inspect.BoundArguments, array: Arrays) -> dict[str
     return made
 
 
+def seen_places(model: Any, signature: inspect.Signature) -> int:
+    """Return how many arguments have a place, where a wrapper sees which are given by position."""
+    if not hasattr(getattr(model, "forward", model), "__wrapped__"):
+        return 0
+    placed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(parameter.kind in placed for parameter in signature.parameters.values())
+
+
 def array_leaf(value: Any, path: str) -> TensorLeaf | None:
     """Return the leaf of a tensor, a variable or an array; None for anything else.
 
@@ -206,4 +214,6 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
                 yield name, getattr(value, name)
 
 
-__all__ = ["Reader", "array_leaf", "example_leaf", "read_arguments", "text_leaf"]
+__all__ = [
+    "Reader", "array_leaf", "example_leaf", "read_arguments", "seen_places", "text_leaf",
+]  # fmt: skip

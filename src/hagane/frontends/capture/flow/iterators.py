@@ -117,14 +117,16 @@ class Iterators(Numbers):
             return NONE
         ref = self.core.new_list(self.core.sequence(value))
         by = self.core.lift(prelude.itself) if key is None else key
-        keys, starts, stops = self.core.sequence(self.lists.own(prelude.grouped, by, ref))
+        columns = self.core.sequence(self.lists.own(prelude.grouped, by, ref))
+        assert isinstance(columns, list)
+        keys, starts, stops = columns
         count = self.core.call(self.core.lift(len), [starts], {})
 
         def at(k: Dim) -> Value:
             content: Value = self.core.heap[ref]
-            bounds = [self.core.item(column, k) for column in (starts, stops)]
-            group = self.core.new_stream(self.lists.part(content, *bounds, None))
-            return self.core.item(keys, bounds[0]), group
+            start, stop = (self.core.item(column, k) for column in (starts, stops))
+            group = self.core.new_stream(self.lists.part(content, start, stop, None))
+            return self.core.item(keys, start), group
 
         return self.core.new_stream(Many(UNKNOWN_ITEMS, count, at))
 

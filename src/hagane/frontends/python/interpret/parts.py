@@ -103,6 +103,10 @@ class Parts:
         """Return a name for a size that is not taken."""
         raise NotImplementedError
 
+    def new_list(self, items: Any = ()) -> Any:
+        """Return a new list."""
+        raise NotImplementedError
+
     def as_many(self, content: Any) -> tuple[Value, Any]:
         """Return one value that stands for all of a list's content, and how many there are."""
         raise NotImplementedError
@@ -137,6 +141,14 @@ class Parts:
         self, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value] | None = None
     ) -> Value:
         """Call a function of a library by its name, with values as its tables take them."""
+        raise NotImplementedError
+
+    def fail_where(self, bad: Value, error: type[Exception], text: str) -> None:
+        """Let the program raise an exception of Python's own in runs whose data are bad for it."""
+        raise NotImplementedError
+
+    def is_awaited(self, error: type[Exception]) -> bool:
+        """Whether a handler takes exceptions of a class."""
         raise NotImplementedError
 
     def tensor_number(self, value: Tensor, *, whole: bool) -> Value:
