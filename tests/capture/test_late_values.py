@@ -13,7 +13,7 @@ import hagane
 import hagane.functions as F  # noqa: N812
 import hagane.links as L  # noqa: N812
 from hagane import variable
-from hagane.errors import CaptureError
+from hagane.errors import CaptureError, HaganeError
 from hagane.graph import to_proto
 
 from .programs import TYPE
@@ -234,3 +234,6 @@ def test_what_fails_with_none_is_for_the_other_paths(program: Any) -> None:
     for value in (1.5, 0.5) if program is not last_match else (1.5,):
         x = torch.tensor([value, 0.25, 1.75])
         np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], program(x), rtol=1e-6)
+    if program is not caught:
+        with pytest.raises(HaganeError, match="TypeError"):
+            session.run(None, {"x": np.zeros(3, np.float32)})

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hagane
-from hagane.errors import CaptureError
+from hagane.errors import CaptureError, HaganeError
 from hagane.frontends.capture.flow.builtins import _HANDLERS
 from hagane.frontends.capture.flow.numeric import NONE
 
@@ -283,3 +283,21 @@ def test_one_type_for_all_items_never_stands_for_each_of_them(
     monkeypatch.setitem(_HANDLERS, handled, lambda *_, **__: NONE)
     with pytest.raises(CaptureError, match="items of a list whose length the data decide"):
         hagane.capture(program, "float32[n]")
+
+
+def test_a_graph_fails_where_an_iterator_is_used_up() -> None:
+    session = hagane.InferenceSession(hagane.capture(taken_by_some, "float32[n]"))
+    x = np.array([0.1, 0.9, 0.2], np.float32)
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], [0.1, 0.2])
+
+    def taken(x: Any) -> Any:
+        items, total = iter([x[0], x[1]]), x[0]
+        for v in x:
+            if v > 0.5:
+                total = total * next(items)
+        return total
+
+    session = hagane.InferenceSession(hagane.capture(taken, "float32[n]"))
+    assert session.run(None, {"x": x})[0] == taken(x)
+    with pytest.raises(HaganeError, match="StopIteration: the iterator is used up"):
+        session.run(None, {"x": x + 1})

@@ -382,6 +382,7 @@ class Core(Streams):
             if error.code in OWN or self.catches(error):
                 raise
             if not self.dead:
+                self.emit.note_raise(f"TypeError: {error.message}")
                 self.collector.assume(
                     self.here(), f"not ({self.path_text()}), else {error.message}"
                 )

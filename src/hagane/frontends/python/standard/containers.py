@@ -136,6 +136,8 @@ class Containers(Sets, Ordering):
                 return default[0]
             raise CheckError("value", "StopIteration: the iterator is used up")
         if not default or has_items is True:
+            used_up = self.negated(has_items)
+            self.fail_where(used_up, StopIteration, "the iterator is used up")
             held[TAKEN] = place + 1
             return self.item_at(items, place)
         held[TAKEN] = minimum(place + 1, count)
