@@ -23,8 +23,9 @@ class Controller(Submitter):
     """Keeps a workload's pods up.
 
     A job runs as many pods at a time as its parallelism says until enough have succeeded, or more
-    have failed than its limit, and has none while it is suspended; anything else is replaced as often as it ends. Pods are numbered;
-    a number whose name another pod of the cluster has is left out.
+    have failed than its limit, and has none while it is suspended; anything else is replaced as
+    often as it ends. Pods are numbered; a number whose name another pod of the cluster has is left
+    out.
     """
 
     def __init__(self, workload: Workload):

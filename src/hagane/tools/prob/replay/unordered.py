@@ -6,8 +6,8 @@ import ast
 
 # What functions give of items: numbers and the like, or sets and counts, which have no order either
 # as long as nothing asks for one (of ties, say).
-_NUMBERS = frozenset(("len", "sorted", "sum", "max", "min", "any", "all"))
-_SETS = frozenset(("set", "frozenset", "Counter"))
+NUMBERS = frozenset(("len", "sorted", "sum", "max", "min", "any", "all"))
+SETS = frozenset(("set", "frozenset", "Counter"))
 _ASKED = frozenset(("issubset", "issuperset", "isdisjoint", "get", "total"))
 _VIEWS = frozenset(("keys", "values", "items"))
 _DEALT, _MIXED = "sample", "shuffle"
@@ -21,7 +21,7 @@ def unordered(tree: ast.FunctionDef) -> frozenset[ast.expr]:
     Args:
         tree: The function.
     """
-    uses = _Uses(tree)
+    uses = Uses(tree)
     named = {
         value
         for name, value in uses.set_once.items()
@@ -44,7 +44,9 @@ def _name_of(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-class _Uses:
+class Uses:
+    """The uses of the variables of a function."""
+
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.above: dict[ast.AST, ast.AST] = {}
         self.read: dict[str, list[ast.Name]] = {}
@@ -94,6 +96,8 @@ class _Uses:
         match above:
             case ast.Call(func=function, args=[first], keywords=[]) if first is use:
                 return self._takes(above, _name_of(function))
+            case ast.Call(func=ast.Name("sorted"), args=[first], keywords=[ast.keyword("reverse")]):
+                return first is use
             case ast.Attribute(attr="count"):
                 return isinstance(self.above[above], ast.Call)
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[right]) if right is use:
@@ -106,7 +110,7 @@ class _Uses:
 
     def _takes(self, call: ast.Call, name: str) -> bool:
         """Return whether a function takes items in any order, and so do uses of what it gives."""
-        return name in _NUMBERS or (name in _SETS and self._is_free_set(call))
+        return name in NUMBERS or (name in SETS and self._is_free_set(call))
 
     def _is_free_set(self, made: ast.expr) -> bool:
         """Return whether a use of a set, or of counts by item, looks at no order of its items."""
