@@ -8,6 +8,7 @@ from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import choose, equal, less, negate
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.machine import Machine
+from hagane.tools.rtl.circuit.memory_files import READING, read_memory
 
 if TYPE_CHECKING:
     from hagane.tools.rtl.circuit.expressions import Expressions
@@ -32,6 +33,9 @@ def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
         return _sampled(x, scope, e, m)
     if name == "$sampled":
         return x.bits(arguments[0], m)
+    if name in READING:
+        read_memory(x, scope, e, m)
+        return bv.value(0, 1)
     width = max(1, int(e.type.bitWidth))
     if name in ("$signed", "$unsigned"):
         return x.bits(arguments[0], m)
