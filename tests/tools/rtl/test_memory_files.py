@@ -76,3 +76,10 @@ def test_what_a_file_reaches_is_covered_in_the_simulator(tmp_path: Path) -> None
     assert not found.differences
     branches = [item.status for item in found.statuses if (item.kind, item.line) == ("branch", 6)]
     assert branches == ["covered", "covered"]
+
+
+def test_no_file_is_read_where_a_parameter_names_none(tmp_path: Path) -> None:
+    (tmp_path / "rom.sv").write_text(ROM.replace("words/rom.hex", ""))
+    _, model = load(read_sources([tmp_path / "rom.sv"], "rom"))
+    assert model.files == {}
+    assert not any(model.initial.values())

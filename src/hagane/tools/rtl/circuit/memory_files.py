@@ -22,6 +22,8 @@ _UNKNOWN = re.compile(r"[xXzZ?]")
 
 def read_memory(x: Expressions, scope: Scope, e: Any, m: Machine) -> None:
     """Write the words of a file into a memory, as IEEE 1800-2017, 21.4 has it."""
+    if m.dead:
+        return
     name, arguments = str(e.subroutineName), list(e.arguments)
     if not m.once or m.guard is not TRUE:
         x.refuse(e, f"{name} elsewhere than at the start, or under a condition that inputs decide")
