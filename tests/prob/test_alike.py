@@ -131,6 +131,18 @@ def pairs() -> int:
     return met + 10 * last + 100 * max(boxes)
 
 
+def begun_in_part() -> int:
+    missing, bits = set(range(1, 5)), [1 for _ in range(3)]
+    counts = {key: 2 for key in range(5)}
+    for _ in range(3):
+        found = random.getrandbits(2)
+        missing.discard(found)
+        counts[found] += 1
+        if random.getrandbits(2) in missing and counts[random.getrandbits(2)] > 2:
+            bits[random.randrange(3)] += 1
+    return len(missing) + 10 * max(counts.values()) + 100 * sum(bit > 1 for bit in bits)
+
+
 def read_after_all() -> int:
     seen = set()
     for _ in range(3):
@@ -149,7 +161,8 @@ def part_of_an_object() -> int:
 
 
 @pytest.mark.parametrize(
-    "function", [attack, colours, uneven_colours, pairs, read_after_all, part_of_an_object]
+    "function",
+    [attack, colours, uneven_colours, pairs, begun_in_part, read_after_all, part_of_an_object],
 )
 def test_all_runs_have_the_same_distribution(function: Callable[[], int]) -> None:
     for value, chance in distribution(function).items():

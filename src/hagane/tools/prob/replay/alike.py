@@ -137,10 +137,10 @@ def _told(held: Mapping[str, tuple[str, Any]]) -> tuple[Any, dict[Any, tuple[Any
 
 def alike(
     function: FunctionType, tree: ast.FunctionDef, code: CodeType
-) -> tuple[Alike, dict[ast.expr, int]]:
+) -> tuple[Alike, dict[ast.expr, tuple[int, str]]]:
     """Return the variables of which runs differ in names or order alone, and draws of their values.
 
-    The draws come with the place of their group.
+    The draws come with the place of their group, and with their names.
 
     Args:
         function: The function.
@@ -155,7 +155,7 @@ def alike(
     known = {name for group in found for name in group}
     same = Alike(tuple(found), _unordered(names, tree) - known)
     return same, {
-        draw: place
+        draw: (place, values.kind_of(draw))
         for place, group in enumerate(found)
         for name in group
         for draw in values.draws[name]
@@ -221,15 +221,17 @@ class _Values:
         values = [self.names.value_of(store) for store in self.names.stores(name)]
         if any(value is None for value in values):
             return
+        texts = {ast.dump(value) for value in values if value is not None}
         support, *others = {self.names.support(value) for value in values if value is not None}
         holds = {self._container(value) for value in values if value is not None}
         if support is not None and not others:
             self.holds[name], self.drawn[name] = "value", support
-        elif len(holds) == 1 and "" not in holds:
+        elif len(holds) == 1 and "" not in holds and len(texts) == 1:
+            # What is never drawn is then the same at all times.
             self.holds[name] = holds.pop()
 
     def _container(self, value: ast.expr) -> str:
-        """Return what kind of an empty container an expression makes, or nothing."""
+        """Return what kind of a container of values an expression makes, or nothing."""
         match value:
             case ast.Call(func=function, args=[], keywords=[]):
                 if self.names.meaning(function) is Counter or self.names.is_builtin(
@@ -238,15 +240,30 @@ class _Values:
                     return "dict"
                 return "set" if self.names.is_builtin(function, "set") else ""
             case ast.Call(func=function, args=[first], keywords=[]):
+                if self.names.is_builtin(function, "set"):
+                    return "set" if self._is_range(first) else ""
                 counts = self.names.meaning(function) is defaultdict
                 return "dict" if counts and self.names.is_builtin(first, "int") else ""
+            case ast.DictComp(ast.Name(id=key), ast.Constant(), [part]):
+                named = isinstance(part.target, ast.Name) and part.target.id == key
+                return "dict" if named and not part.ifs and self._is_range(part.iter) else ""
+            case ast.ListComp(ast.Constant(), [part]):
+                return "places" if not part.ifs and self._is_range(part.iter) else ""
             case ast.Dict(keys=[]):
                 return "dict"
             case ast.List(elts=[]):
                 return "bag"
-            case ast.BinOp(left=ast.List(elts=[ast.Constant()]), op=ast.Mult()):
-                return "places"
+            case ast.BinOp(left=ast.List(elts=[ast.Constant()]), op=ast.Mult(), right=times):
+                return "places" if self.names.is_stable(times) else ""
         return ""
+
+    def _is_range(self, value: ast.expr) -> bool:
+        return (
+            isinstance(value, ast.Call)
+            and not value.keywords
+            and self.names.is_builtin(value.func, "range")
+            and all(map(self.names.is_stable, value.args))
+        )
 
     def groups(self) -> list[dict[str, str]]:
         """Return the variables by the kind of the drawn values."""
@@ -273,6 +290,12 @@ class _Values:
             support = self.drawn[name] if holds == "value" else next(iter(supports[name]))
             groups.setdefault(support, {})[name] = holds
         return [group for group in groups.values() if set(group.values()) != {"value"}]
+
+    def kind_of(self, draw: ast.expr) -> str:
+        """Return the name of the function that draws."""
+        support = self.names.support(draw)
+        assert support is not None
+        return support[0]
 
     def _given(self, name: str) -> list[ast.expr]:
         """Return the draws of a variable of one value."""

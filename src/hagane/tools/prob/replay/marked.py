@@ -117,18 +117,18 @@ class _Drawing(ast.NodeTransformer):
     """Passes draws of values that nothing tells apart through a function.
 
     Args:
-        draws: The draws, with the place of the variables that hold such values.
+        draws: The draws, with the place of the variables that hold such values, and their names.
     """
 
-    def __init__(self, draws: Mapping[ast.expr, int]) -> None:
+    def __init__(self, draws: Mapping[ast.expr, tuple[int, str]]) -> None:
         self._draws = draws
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         if node not in self._draws:
             return node
-        place = ast.Constant(self._draws[node])
-        called = ast.Call(ast.Name(DRAWN, ast.Load()), [place, node.func, *node.args], [])
+        told = [ast.Constant(each) for each in self._draws[node]]
+        called = ast.Call(ast.Name(DRAWN, ast.Load()), [*told, node.func, *node.args], [])
         return ast.copy_location(called, node)
 
 

@@ -14,8 +14,8 @@ from hagane.tools.prob.draws import choose, flip, rand
 _UNKNOWN = object()
 
 # Drawn evenly from numbers that the arguments name.
-EVEN = (random.randint, random.randrange, rand)
-_DRAWING = (*EVEN, random.choice, random.choices, random.getrandbits, flip, choose)
+EVEN = (random.randint, random.randrange, random.getrandbits, rand)
+_DRAWING = (*EVEN, random.choice, random.choices, flip, choose)
 _PLAIN = (int, str)
 
 
@@ -133,7 +133,7 @@ class Names:
             return None
         called = self.meaning(node.func)
         if _is_one(called, EVEN):
-            if not all(map(self._is_stable, node.args)):
+            if not all(map(self.is_stable, node.args)):
                 return None
             return (called.__name__, *(ast.dump(each) for each in node.args))
         if _is_one(called, (random.choice,)) and len(node.args) == 1 and self._differ(node.args[0]):
@@ -151,24 +151,24 @@ class Names:
                 and self.is_builtin(first.func, "range")
                 and len(first.args) == 1
             )
-        if _is_one(called, (random.randrange,)) and len(node.args) == 1:
+        if _is_one(called, (random.randrange, random.getrandbits)) and len(node.args) == 1:
             return True
         return isinstance(first, ast.Constant) and first.value == 0 and len(node.args) == 2
 
-    def _is_stable(self, node: ast.expr) -> bool:
+    def is_stable(self, node: ast.expr) -> bool:
         """Return whether an expression has one value throughout a run."""
         match node:
             case ast.Constant():
                 return True
             case ast.UnaryOp(operand=operand):
-                return self._is_stable(operand)
+                return self.is_stable(operand)
             case ast.BinOp(left=left, right=right):
-                return self._is_stable(left) and self._is_stable(right)
+                return self.is_stable(left) and self.is_stable(right)
             case ast.Name(id=name) if name in self.own:
                 stores = self.stores(name)
                 value = self.value_of(stores[0]) if len(stores) == 1 else None
                 first = name in self.local and self.above[stores[0]] in self._first
-                return first and value is not None and self._is_stable(value)
+                return first and value is not None and self.is_stable(value)
             case ast.Name(id=name):
                 return name in self.parameters or isinstance(self.meaning(node), int)
         return False
@@ -182,7 +182,7 @@ class Names:
                 values = [each.value for each in items if isinstance(each, ast.Constant)]
                 return len(values) == len(items) and _are_different(values)
             case ast.Call(func=function, args=limits, keywords=[]):
-                return self.is_builtin(function, "range") and all(map(self._is_stable, limits))
+                return self.is_builtin(function, "range") and all(map(self.is_stable, limits))
             case ast.Name(id=name) if name in self.own:
                 stores = self.stores(name)
                 value = self.value_of(stores[0]) if len(stores) == 1 else None
@@ -220,11 +220,13 @@ def _are_different(values: Any) -> bool:
     return len(set(values)) == len(values)
 
 
-def drawn_values(function: Any, arguments: Sequence[Any]) -> Sequence[Any]:
-    """Return the values among which a function draws evenly."""
-    if function == random.randrange:
+def drawn_values(function: str, arguments: Sequence[Any]) -> Sequence[Any]:
+    """Return the values among which a function of some name draws evenly."""
+    if function == "randrange":
         return range(*arguments)
-    if function == random.choice:
+    if function == "choice":
         return arguments[0]  # type: ignore[no-any-return]
+    if function == "getrandbits":
+        return range(1 << arguments[0])
     low, high = arguments
     return range(low, high + 1)

@@ -118,16 +118,17 @@ class Run:
         self.chance *= float(chances[first])
         return self._take(first, size)
 
-    def drawn(self, place: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    def drawn(self, place: int, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return an even draw; of values that nothing tells apart the first.
 
         Args:
             place: That of the group of variables that hold such values.
+            name: What is drawn.
             function: Draws.
             arguments: Its arguments.
         """
         try:
-            values = drawn_values(function, arguments)
+            values = drawn_values(name, arguments)
             parts = self.chain.marked.alike.drawn(place, sys._getframe(1).f_locals, values)
         except (Strange, TypeError, ValueError):
             parts = []
