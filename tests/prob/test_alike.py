@@ -133,7 +133,7 @@ def pairs() -> int:
 
 def begun_in_part() -> int:
     missing, bits = set(range(1, 5)), [1 for _ in range(3)]
-    counts = {key: 2 for key in range(5)}
+    counts = dict.fromkeys(range(5), 2)
     for _ in range(3):
         found = random.getrandbits(2)
         missing.discard(found)

@@ -244,6 +244,9 @@ class _Values:
                     return "set" if self._is_range(first) else ""
                 counts = self.names.meaning(function) is defaultdict
                 return "dict" if counts and self.names.is_builtin(first, "int") else ""
+            case ast.Call(ast.Attribute(owner, "fromkeys"), [first, ast.Constant()], []):
+                known = self.names.is_builtin(owner, "dict") and self._is_range(first)
+                return "dict" if known else ""
             case ast.DictComp(ast.Name(id=key), ast.Constant(), [part]):
                 named = isinstance(part.target, ast.Name) and part.target.id == key
                 return "dict" if named and not part.ifs and self._is_range(part.iter) else ""
