@@ -7,7 +7,7 @@ from typing import Any
 
 from hagane.tools.rtl.circuit.elaborate import Position
 from hagane.tools.rtl.circuit.memory_files import READING
-from hagane.tools.rtl.circuit.system_calls import SILENT
+from hagane.tools.rtl.circuit.system_calls import OF_ENUMERATIONS, SILENT
 
 # The remedies.
 BENCH = "it belongs in a test bench; a circuit has bits, numbers of fixed point among them"
@@ -80,7 +80,7 @@ def outside(
             found.append(f"{position(item.sourceRange.start)}: {table[kind]}")
         elif name == "CallExpression" and item.isSystemCall:
             called = str(item.subroutineName)
-            known = called in _CALLS or called in SILENT
+            known = called in _CALLS or called in SILENT or called in OF_ENUMERATIONS
             if not (known or (past and called in PAST) or (start and called in READING)):
                 where = position(item.sourceRange.start)
                 found.append(f"{where}: system function {called}")
