@@ -208,5 +208,5 @@ def test_methods_of_enumerations_go_by_the_order_of_their_members(tmp_path: Path
         (4, 7, 7), (2, 1, 1), (7, 4, 4), (1, 2, 2), (0, 0, 0),
     ]  # fmt: skip
     assert {(row["ends"], row["many"]) for row in rows} == {(8, 4)}
-    with pytest.raises(UnsupportedDesign, match=r"m.sv:2:\d+: .*system function name"):
+    with pytest.raises(UnsupportedDesign, match=r"m.sv:3:\d+: .*system function name"):
         run(tmp_path, 'typedef enum {A, B} t; t e;\nalways_comb if (e.name() == "A") e = B;', [0])
