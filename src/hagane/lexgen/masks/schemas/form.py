@@ -55,8 +55,8 @@ def check_form(schema: Mapping[str, Any], where: str) -> None:
         if not isinstance(keyword, str):
             refuse(where, f"expected keywords that are strings, got {keyword!r}")
         if keyword in _OF_DRAFT_3:
-            remedy = _OF_DRAFT_3[keyword]
-            refuse(pointer(where, keyword), f"a keyword of draft 3 alone; write '{remedy}'")
+            since = _OF_DRAFT_3[keyword]
+            refuse(pointer(where, keyword), f"a keyword of draft 3 alone; write '{since}'")
         if keyword == "$schema" and isinstance(value, str) and _OLDEST.search(value):
             told = "in which keywords have other meanings; write it in draft 4 or a later one"
             refuse(pointer(where, keyword), f"'{value}' is a draft {told}")
