@@ -80,7 +80,8 @@ def distribution(function: Callable[[], Any], most: int = 20_000) -> dict[Any, F
     found: Counter[Any] = Counter()
     shared = randint.__self__  # type: ignore[attr-defined]
     of_prob = patch.object(draws, "generator", every)
-    with of_prob, patch.object(shared, "_randbelow", every.randrange):
+    of_bits = patch("random.getrandbits", lambda bits: every.randrange(1 << bits))
+    with of_prob, of_bits, patch.object(shared, "_randbelow", every.randrange):
         for _ in range(most):
             weight = Fraction(1)
             result = None

@@ -13,6 +13,7 @@ import pytest
 
 from hagane.tools.prob import rand, typed
 from hagane.tools.prob.capture.python_function import read_function
+from hagane.tools.prob.replay.explore import Explorer
 from hagane.tools.prob.replay.looped import looped
 from hagane.tools.prob.replay.marked import marked
 from tests.prob.python_functions import distribution
@@ -134,13 +135,42 @@ def pairs() -> int:
 def begun_in_part() -> int:
     missing, bits = set(range(1, 5)), [1 for _ in range(3)]
     counts = dict.fromkeys(range(5), 2)
-    for _ in range(3):
+    for _ in range(2):
         found = random.getrandbits(2)
         missing.discard(found)
         counts[found] += 1
         if random.getrandbits(2) in missing and counts[random.getrandbits(2)] > 2:
             bits[random.randrange(3)] += 1
     return len(missing) + 10 * max(counts.values()) + 100 * sum(bit > 1 for bit in bits)
+
+
+def weighed_by_place() -> int:
+    rolls = []
+    for _ in range(3):
+        rolls.append(random.randint(1, 3))
+    total, place, weights = 0, 0, [1, 0, 10, 0, 100]
+    for roll in rolls:
+        total += roll * weights[place]
+        place += 2
+    return total
+
+
+def weighed_by_a_list() -> int:
+    rolls, weights = [], [1, 10, 100]
+    for _ in range(3):
+        rolls.append(random.randint(1, 3))
+    return sum(roll * weights.pop() for roll in rolls)
+
+
+def weighed_by_a_function() -> int:
+    rolls, weights = [], [1, 10, 100]
+    for _ in range(3):
+        rolls.append(random.randint(1, 3))
+    return sum(weighed(roll, weights) for roll in rolls)
+
+
+def weighed(roll: int, weights: list[int]) -> int:
+    return roll * weights.pop()
 
 
 def read_after_all() -> int:
@@ -162,11 +192,23 @@ def part_of_an_object() -> int:
 
 @pytest.mark.parametrize(
     "function",
-    [attack, colours, uneven_colours, pairs, begun_in_part, read_after_all, part_of_an_object],
+    [
+        attack,
+        colours,
+        uneven_colours,
+        pairs,
+        begun_in_part,
+        weighed_by_place,
+        weighed_by_a_list,
+        weighed_by_a_function,
+        read_after_all,
+        part_of_an_object,
+    ],
 )
 def test_all_runs_have_the_same_distribution(function: Callable[[], int]) -> None:
-    for value, chance in distribution(function).items():
-        typed(f"{{x:int | Prob(x = {value}) = {chance}}}", engine="replay")(function)
+    way = marked(function, read_function(function).tree)
+    found = Explorer(way, [], counts=False, most=10**6).explore()
+    assert found.weights == distribution(function)
 
 
 @pytest.mark.parametrize(

@@ -172,17 +172,16 @@ def _tells_all(names: Names, tree: ast.FunctionDef) -> bool:
 
 def _unordered(names: Names, tree: ast.FunctionDef) -> frozenset[str]:
     """Return the lists that grow item by item, of which nothing looks at the order."""
+    if "next" in names.uses:  # takes items in the order in which it is called
+        return frozenset()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (isinstance(node.func, ast.Name | ast.Attribute)):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             own = {"Counter": Counter}.get(name, getattr(builtins, name, None))
             if name in NUMBERS | SETS and names.meaning(node.func) is not own:
                 return frozenset()
-        if isinstance(node, ast.comprehension):
-            for inner in ast.walk(names.above[node]):
-                changes = isinstance(inner, ast.Attribute) and inner.attr in _CHANGES
-                if changes or (isinstance(inner, ast.Name) and inner.id == "next"):
-                    return frozenset()
+        if isinstance(node, ast.comprehension | ast.For) and not _keeps_others(names, node):
+            return frozenset()
     uses = Uses(tree)
     found = set()
     for name in names.local:
@@ -194,15 +193,30 @@ def _unordered(names: Names, tree: ast.FunctionDef) -> frozenset[str]:
     return frozenset(found)
 
 
+def _keeps_others(names: Names, turns: ast.comprehension | ast.For) -> bool:
+    """Return whether what the turns of a loop call changes nothing that later turns may read."""
+    own = {each.id for each in ast.walk(turns.target) if isinstance(each, ast.Name)}
+    for node in ast.walk(names.above[turns] if isinstance(turns, ast.comprehension) else turns):
+        if isinstance(node, ast.Attribute) and node.attr in _CHANGES:
+            if not _is_statement(names, node):
+                return False
+        elif isinstance(node, ast.Call) and isinstance(names.meaning(node.func), FunctionType):
+            given = (each for part in node.args + node.keywords for each in ast.walk(part))
+            if any(isinstance(each, ast.Name) and each.id not in own for each in given):
+                return False
+    return True
+
+
+def _is_statement(names: Names, method: ast.AST) -> bool:
+    """Return whether a method is called as a statement of its own."""
+    call = names.above[method]
+    return isinstance(call, ast.Call) and isinstance(names.above[call], ast.Expr)
+
+
 def _is_appending(names: Names, use: ast.Name) -> bool:
     owner = names.above[use]
-    call = names.above[owner]
-    return (
-        isinstance(owner, ast.Attribute)
-        and owner.attr == "append"
-        and isinstance(call, ast.Call)
-        and isinstance(names.above[call], ast.Expr)
-    )
+    append = isinstance(owner, ast.Attribute) and owner.attr == "append"
+    return append and _is_statement(names, owner)
 
 
 class _Values:

@@ -155,6 +155,11 @@ class Names:
             return True
         return isinstance(first, ast.Constant) and first.value == 0 and len(node.args) == 2
 
+    def _is_first(self, store: ast.Name) -> bool:
+        """Return whether a name is given a value by a statement of the function's own body."""
+        above = self.above[store]
+        return (self.above[above] if isinstance(above, ast.Tuple) else above) in self._first
+
     def is_stable(self, node: ast.expr) -> bool:
         """Return whether an expression has one value throughout a run."""
         match node:
@@ -167,7 +172,7 @@ class Names:
             case ast.Name(id=name) if name in self.own:
                 stores = self.stores(name)
                 value = self.value_of(stores[0]) if len(stores) == 1 else None
-                first = name in self.local and self.above[stores[0]] in self._first
+                first = name in self.local and self._is_first(stores[0])
                 return first and value is not None and self.is_stable(value)
             case ast.Name(id=name):
                 return name in self.parameters or isinstance(self.meaning(node), int)
@@ -188,7 +193,7 @@ class Names:
                 value = self.value_of(stores[0]) if len(stores) == 1 else None
                 return (
                     name in self.local
-                    and self.above[stores[0]] in self._first
+                    and self._is_first(stores[0])
                     and value is not None
                     and not isinstance(value, ast.Name)
                     and self._differ(value)

@@ -105,7 +105,7 @@ class Uses:
             case ast.comprehension(iter=items) if items is use:
                 return self._collects(self.above[above])
             case ast.For(iter=items, orelse=[]) if items is use:
-                return all(self._adds(statement) for statement in above.body)
+                return all(map(self._adds, above.body)) and _adds_apart(above.body)
         return False
 
     def _takes(self, call: ast.Call, name: str) -> bool:
@@ -165,6 +165,30 @@ class Uses:
     def _are_free_beside(self, owner: ast.Name) -> bool:
         others = [use for use in self.read.get(owner.id, ()) if use is not owner]
         return all(self._is_free_set(use) for use in others)
+
+
+def _adds_apart(body: list[ast.stmt]) -> bool:
+    """Return whether statements that add do not read what they or others of them add to."""
+    targets = [_target(statement) for statement in body]
+    changed = {target.id for target in targets}
+    return not any(
+        name.id in changed
+        for statement in body
+        for name in _names(statement)
+        if name not in targets
+    )
+
+
+def _target(statement: ast.stmt) -> ast.Name:
+    """Return the variable to which a statement adds."""
+    match statement:
+        case ast.AugAssign(target=ast.Name() as owner):
+            return owner
+        case ast.AugAssign(target=ast.Subscript(value=ast.Name() as owner)):
+            return owner
+        case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name() as owner))):
+            return owner
+    raise AssertionError(ast.dump(statement))
 
 
 def _is_number(value: ast.expr) -> bool:
