@@ -17,7 +17,10 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
         """,
     },
     "contrib": {
-        "": "ScaledTanh SimplifiedLayerNormalization",
+        "": """
+            Affine Crop DynamicSlice ImageScaler ParametricSoftplus Scale ScaledTanh
+            SimplifiedLayerNormalization
+        """,
         "com.microsoft": """
             Attention BiasAdd BiasGelu BiasSplitGelu CDist DequantizeLinear
             DynamicQuantizeLSTM DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims
@@ -25,10 +28,14 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             GroupNorm GroupQueryAttention Inverse Irfft MatMulBnb4 MatMulInteger16
             MatMulIntegerToFloat MatMulNBits MultiHeadAttention MurmurHash3 NhwcMaxPool
             Pad QAttention QEmbedLayerNormalization QGemm QLinearAdd QLinearAveragePool
-            QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid
-            QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range Rfft
+            QLinearConcat QLinearConv QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul
+            QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range Rfft
             RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
             SparseToDenseMatMul Tokenizer TransposeMatMul Trilu
+        """,
+        "com.microsoft.nchwc": """
+            AveragePool Conv GlobalAveragePool GlobalMaxPool MaxPool ReorderInput ReorderOutput
+            Upsample
         """,
     },
     "control": {

@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from hagane.ops import layout
-from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of
+from hagane.ops.builder import Call, content_of, op, rank_of
 from hagane.ops.context import InferContext
-from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, INT_LIST, declare
-from hagane.ops.convolution.pool import infer_pool, max_pool
+from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, declare
 from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.functions.numbers.elementary import neg, swapped
 from hagane.ops.indexing.gather import OPERATORS as GATHERS
@@ -91,34 +89,6 @@ def _infer_irfft(ctx: InferContext) -> Sequence[Any]:
     return [(*shape[:-2], last)]
 
 
-def _nhwc_max_pool(
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Array:
-    y = max_pool(
-        np.moveaxis(x, -1, 1),
-        kernel_shape=kernel_shape,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        dilations=dilations,
-        pads=pads,
-        strides=strides,
-    )
-    return np.moveaxis(np.asarray(y), 1, -1)
-
-
-def _infer_nhwc_max_pool(ctx: InferContext) -> Sequence[Any]:
-    shape = ctx.shape(0)
-    ((n, c, *spatial),) = infer_pool(ctx, (shape[0], shape[-1], *shape[1:-1]))
-    return [(n, *spatial, c)]
-
-
 def _composed_range(start: Any, limit: Any, delta: Any = None) -> Any:
     return op("Range", start, limit, 1 if delta is None else delta)
 
@@ -132,33 +102,6 @@ def _composed_cdist(a: Any, b: Any, *, metric: str = "sqeuclidean") -> Any:
 def _composed_expand_dims(x: Any, axis: Any) -> Any:
     known = content_of(axis)
     return None if known is None else op("Unsqueeze", x, [int(known.ravel()[0])])
-
-
-_ONE = np.float32(1)
-
-
-def _composed_pool(
-    x: Any,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
-    rank, dtype = rank_of(x), dtype_of(x)
-    if dtype in (ir.DataType.INT8, ir.DataType.UINT8):
-        x = op("DequantizeLinear", x, _ONE)  # to floats, which hold bytes exactly
-    y = op(
-        "MaxPool", op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]), auto_pad=auto_pad,
-        ceil_mode=ceil_mode, dilations=dilations, kernel_shape=kernel_shape, pads=pads,
-        strides=strides,
-    )  # fmt: skip
-    y = op("Transpose", y, perm=[0, *range(2, rank), 1])
-    if dtype_of(y) == dtype:
-        return y
-    return op("QuantizeLinear", y, _ONE, np.zeros((), dtype.numpy()))
 
 
 def _composed_rfft(x: Any, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Any:
@@ -198,9 +141,6 @@ OPERATORS = (
         vjp=_inverse_vjp,
     ),
     OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, compose=_composed_irfft, vjp=_FOURIER_GAP),
-    OpDef(
-        "NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN, compose=_composed_pool
-    ),
     _moved("Pad", layout.OPERATORS),
     replace(_moved("Range", layout.OPERATORS), compose=_composed_range),
     OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, compose=_composed_rfft, vjp=_FOURIER_GAP),
@@ -217,19 +157,6 @@ SCHEMAS = {
     ),
     (DOMAIN, "Inverse"): declare("X:T -> Y:T", T=FLOATS),
     (DOMAIN, "Irfft"): declare("X:T -> Y:T", _FOURIER, T=FLOATS),
-    (DOMAIN, "NhwcMaxPool"): declare(
-        "x:T -> y:T",
-        {
-            "auto_pad": "NOTSET",
-            "ceil_mode": 0,
-            "dilations": INT_LIST,
-            "kernel_shape": INT_LIST,
-            "pads": INT_LIST,
-            "strides": INT_LIST,
-        },
-        required=("kernel_shape",),
-        T=f"int8 uint8 {FLOATS}",
-    ),
     (DOMAIN, "Pad"): declare(
         "data:T, pads:int64, value:T? -> output:T", {"mode": "constant"}, T=ANY
     ),

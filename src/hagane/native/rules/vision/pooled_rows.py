@@ -70,7 +70,7 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     room = _scratch(window, x, y, whole=bool(places or shared))
     emit_written(
         low.recorder, node, text, reads={"x": x}, writes=writes, sizes=sizes,
-        types={"T": c_type(dtype), "N": number_type(dtype)}, items=items,
+        types={"T": c_type(dtype), "N": _number(node.op_type, dtype)}, items=items,
         each=product(rows) * y.shape[-1] * product(window.kernel), cost=0.3,
         scratch=room,
     )  # fmt: skip
@@ -105,6 +105,7 @@ class _Window:
         start: C of a number that nothing has been taken into.
         taken: C of an element ``v`` as it is joined.
         end: C of the result of ``all``, which ``n`` elements make up.
+        largest: Whether the result is one of the elements, and ``n`` only says whether there is any.
     """
 
     dtype: np.dtype[np.generic]
@@ -117,6 +118,7 @@ class _Window:
     start: str
     taken: str
     end: str
+    largest: bool
 
     @classmethod
     def of(cls, low: Lowering, node: ir.Node, x: Tensor) -> _Window:
@@ -128,7 +130,7 @@ class _Window:
         )
         p = float(attributes.get("p", 2))
         start, taken, end = {
-            "MaxPool": (limits(number_type(x.dtype))[0], "v", "n ? all : 0"),
+            "MaxPool": (limits(_number(operator, x.dtype))[0], "v", "n ? all : 0"),
             "AveragePool": ("0", "v", "all / (N)n"),
             "LpPool": ("0", power(p, "v"), root(p, "all")),
         }[operator]  # fmt: skip
@@ -136,6 +138,7 @@ class _Window:
             x.dtype, kernel, strides, dilations, _pads(low, node, kernel, dilations),
             bool(attributes.get("count_include_pad")) and operator == "AveragePool",
             {"MaxPool": _larger(x.dtype)}.get(operator, "{0} += a;"), start, taken, end,
+            operator == "MaxPool",
         )  # fmt: skip
 
     @property
@@ -334,6 +337,13 @@ def _in_pieces(window: _Window, rows: str, join_rows: str, results: str, result:
     """
     rank, stride, kernel = window.rank, window.strides[-1], window.kernel[-1]
     last, piece = rank - 1, _piece(window)
+    find_empty = count_empty = fill_empty = ""
+    if window.largest:  # numbers of elements beside them would keep loops from vectors
+        result = stored(window.dtype, "all")
+        find_empty = "int64_t empty = 0;"
+        count_empty = "\nempty = 0;\nfor (int64_t o = 0; o < width; o++) empty += counts[o] == 0;"
+        fill_empty = """
+if (empty || lines == 0) for (int64_t o = 0; o < width; o++) if (counts[o] * lines == 0) y[row * Y + p0 + o] = 0;"""
     split = coordinates(
         ["image", *(f"c{i}" for i in range(last))], ["0", *(f"Y{i}" for i in range(last))]
     )
@@ -341,7 +351,7 @@ def _in_pieces(window: _Window, rows: str, join_rows: str, results: str, result:
 const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last}, X = X{last};
 const int64_t before = {window.pads[last]};
 int64_t *restrict counts = (int64_t *)thread->scratch, counted = -1;
-N *restrict wide = (N *)(counts + {piece});
+N *restrict wide = (N *)(counts + {piece}); {find_empty}
 for (int64_t item = first; item < last; item++) {{
 int64_t left = item;
 const int64_t row = item;
@@ -359,9 +369,9 @@ counted = p0;
 const int inner = b0 >= 0 && b1 <= X;
 for (int64_t o = 0; o < width; o++) counts[o] = inner ? {kernel} : 0;
 if (!inner) for (int64_t k = 0; k < {kernel}; k++) {{ {window.span(padded=window.include)}
-for (int64_t o = hg_max(o0, p0); o < hg_min(o1, p0 + width); o++) counts[o - p0]++; }} }}
+for (int64_t o = hg_max(o0, p0); o < hg_min(o1, p0 + width); o++) counts[o - p0]++; }}{count_empty} }}
 for (int64_t o = 0; o < width; o++) {{ {results}
-y[row * Y + p0 + o] = {result}; }} }} }}"""
+y[row * Y + p0 + o] = {result}; }}{fill_empty} }} }}"""
 
 
 def _place(rank: int, *, column_major: bool) -> str:
@@ -372,6 +382,13 @@ def _place(rank: int, *, column_major: bool) -> str:
     text += coordinates([f"b{i}" for i in range(rank)], [f"X{i}" for i in range(rank)], "b") + "\n"
     text += "\n".join(f"column += b{i} * size; size *= X{i};" for i in range(rank))
     return text + "\nplaces[row * Y + o] = image * plane + column;"
+
+
+def _number(operator: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the C type that elements are joined in."""
+    if operator == "MaxPool" and dtype.kind in "iu":
+        return c_type(dtype)  # as many lie in a vector as they are small
+    return number_type(dtype)
 
 
 def _larger(dtype: np.dtype[np.generic]) -> str:
