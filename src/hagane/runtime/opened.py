@@ -35,6 +35,7 @@ from hagane.runtime.values.metadata import (
     output_argument,
     unnamed_sizes,
 )
+from hagane.runtime.values.needed import Needed
 from hagane.runtime.values.value import OrtValue
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Opened:
         self.largest = largest_value(graph, found.types)
         self._beside = files_beside(found.model)
         self._names = [str(value.name) for value in graph.inputs]
+        self._needed = Needed.of(found.model, found.types)
         self._defaults = {
             str(value.name): value.const_value
             for value in graph.inputs
@@ -193,6 +195,7 @@ class Opened:
                     return list(ready)
             return built.run(feed, wanted, observer)
         program, arguments = self._bound(feed)
+        self._needed.check(arguments)
         results = execute(program, arguments, observe=observer)
         return outputs_of(
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
@@ -204,6 +207,7 @@ class Opened:
         if other is not None:
             return other[0].runner(feed)
         program, arguments = self._bound(feed)
+        self._needed.check(arguments)
         return lambda observe: execute(program, arguments, observe=observe)
 
     def prepare(self, shapes: Mapping[str, Sequence[int]]) -> None:

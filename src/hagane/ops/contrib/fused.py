@@ -21,7 +21,7 @@ from hagane.ops.contrib.declare import (
 from hagane.ops.convolution.conv import convolve, infer_conv
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.linear.matmul import product_shape
+from hagane.ops.linear.matmul import infer_gemm, product_shape
 from hagane.ops.precision import composed_wide, widened
 from hagane.ops.registry import operators
 
@@ -53,6 +53,14 @@ def check_activation(ctx: InferContext, parameters: Sequence[float] = ()) -> Non
     if len(parameters) > len(names) or (name == "Clip" and len(parameters) < 2):
         wanted = f"parameters ({', '.join(names)})" if names else "no parameters"
         ctx.fail(f"expected {name or 'no activation'} to have {wanted}, got {list(parameters)}")
+
+
+def _by_name(name: str | None, *values: float | None) -> list[float]:
+    """Return the values of an activation's attributes in order, given those of all three names."""
+    found = dict(zip(("alpha", "beta", "gamma"), values, strict=True))
+    return [
+        value for key in _ACTIVATIONS.get(name or "", ()) if (value := found.get(key)) is not None
+    ]
 
 
 def activate(y: Array, name: str | None, parameters: Sequence[float]) -> Array:
@@ -110,8 +118,8 @@ def _fused_gemm(
     y = np.matmul(a.T if transA else a, b.T if transB else b) * np.asarray(alpha, dtype=a.dtype)
     if c is not None:
         y = y + np.asarray(beta, dtype=a.dtype) * c
-    given = (activation_alpha, activation_beta, activation_gamma)
-    return activate(y, activation, [value for value in given if value is not None])
+    given = _by_name(activation, activation_alpha, activation_beta, activation_gamma)
+    return activate(y, activation, given)
 
 
 def _infer_conv(ctx: InferContext) -> Sequence[Any]:
@@ -125,11 +133,7 @@ def _infer_conv(ctx: InferContext) -> Sequence[Any]:
 
 def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
     check_activation(ctx)
-    a, b = ctx.shape(0, rank=2), ctx.shape(1, rank=2)
-    m, k = a[::-1] if ctx.attr("transA") else a
-    k2, n = b[::-1] if ctx.attr("transB") else b
-    ctx.unify(k, k2, f"expected inner sizes to agree ({k} and {k2})")
-    return [(m, n)]
+    return infer_gemm(ctx)
 
 
 def _turned(x: Array, trans: int, batch: int) -> Array:
@@ -156,6 +160,9 @@ def _fused_matmul(
 
 def _infer_fused_matmul(ctx: InferContext) -> Sequence[Any]:
     shapes = []
+    turned = any(ctx.attr(f"transBatch{side}", 0) for side in "AB")
+    if turned and len(ctx.shape(0)) != len(ctx.shape(1)):
+        ctx.fail(f"expected operands of one rank beside transBatch, got {ctx.inputs_text()}")
     for i, side in enumerate("AB"):
         shape = list(ctx.shape(i))
         if ctx.attr(f"transBatch{side}", 0) and len(shape) > 2:
@@ -215,8 +222,8 @@ def _composed_gemm(
     transB: int = 0,
 ) -> Any:
     y = op("Gemm", a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
-    given = (activation_alpha, activation_beta, activation_gamma)
-    return _activated(y, activation, [value for value in given if value is not None])
+    given = _by_name(activation, activation_alpha, activation_beta, activation_gamma)
+    return _activated(y, activation, given)
 
 
 def _transposed(x: Any, trans: int, batch: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from hagane.graph.types import Shape, TensorType
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.attention.heads import (
+    fit_bias,
     heads_of,
     joined,
     rotated,
@@ -107,6 +108,8 @@ def _infer_group_query(ctx: InferContext) -> Sequence[Any]:
     heads, kv_heads = ctx.attr("num_heads"), ctx.attr("kv_num_heads")
     if heads % kv_heads:
         ctx.fail(f"expected num_heads={heads} to be a multiple of kv_num_heads={kv_heads}")
+    if ctx.has(3) != ctx.has(4):
+        ctx.fail("expected both 'past_key' and 'past_value', or neither")
     if ctx.has(1) != ctx.has(2):
         ctx.fail("expected both 'key' and 'value', or a query that packs all three")
     if ctx.attr("do_rotary") and not (ctx.has(7) and ctx.has(8)):
@@ -115,6 +118,10 @@ def _infer_group_query(ctx: InferContext) -> Sequence[Any]:
     head = floordiv(hidden, parts)
     ctx.unify(hidden, head * parts, f"expected a query of {parts} heads of one size")
     _unify_operands(ctx, batch, length, kv_heads, head)
+    if ctx.has(10) and ctx.known_rank(10) is not None:
+        known = ctx.dims(6) if ctx.data(6) is not None else None
+        total = ctx.shape(10, rank=4)[3] if known is None else known[0]
+        fit_bias(ctx, 10, batch, heads, length, total)
     totals = ctx.dims(6) if ctx.data(6) is not None else None
     room: Dim = ctx.fresh("total") if totals is None else totals[0]
     if ctx.has(3) and totals is not None:

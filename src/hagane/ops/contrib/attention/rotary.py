@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hagane.ops.attention.rotary import check_positions
 from hagane.ops.builder import op, rank_of, size_of
+from hagane.ops.context import InferContext
 from hagane.ops.contrib.attention.heads import (
     heads_of,
     joined,
@@ -108,10 +110,33 @@ def _turned(x: Any, cos: Any, sin: Any, half: Dim, heads: int, interleaved: bool
     return op("Reshape", turned, [0, 0, width] if flat else [0, 0, 0, width])
 
 
+def _infer_rotary(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    if len(shape) not in (3, 4):
+        ctx.fail(f"expected an input of 3 or 4 axes, got {ctx.inputs_text()}")
+    rows, half = ctx.shape(2, rank=2)
+    ctx.fit(3, (rows, half))
+    batch, length = shape[0], shape[1 if len(shape) == 3 else 2]
+    if ctx.known_rank(1) == 2:
+        ctx.fit(1, (ctx.one_or(1, 0, batch), ctx.one_or(1, 1, length)))
+    else:
+        ctx.fit(1, (1,), (batch, length))
+    heads, turned = ctx.attr("num_heads"), ctx.attr("rotary_embedding_dim")
+    if heads < 0 or (turned and not heads):
+        ctx.fail(f"expected num_heads beside rotary_embedding_dim={turned}, got {heads}")
+    size: Dim = shape[3] if len(shape) == 4 else 2 * half
+    if len(shape) == 3:
+        size = floordiv(shape[2], heads) if heads else size
+        whole = floordiv(shape[2], size) * size if isinstance(size, int) and size else shape[2]
+        ctx.unify(shape[2], heads * size if heads else whole, "expected heads of one size")
+    ctx.unify(half, floordiv(turned or size, 2), "expected an angle for each pair of a head")
+    return [shape]
+
+
 OPERATORS = (
     OpDef(
         "RotaryEmbedding",
-        lambda ctx: [ctx.shape(0)],
+        _infer_rotary,
         _rotary_embedding,
         domain=DOMAIN,
         compose=_composed_rotary,
