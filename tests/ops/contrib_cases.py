@@ -274,6 +274,52 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
          np.zeros(6, np.int8), s(0.3), b(7), i32(*range(6))], 1,
         {"channels_last": 1, "group": 2, "pads": [1, 1, 1, 1], "strides": [2, 1], "steps": 1},
     ),
+    "GridSample": (
+        "GridSample", [f(2, 3, 5, 6), f(2, 4, 3, 2)], 1,
+        {"mode": "bicubic", "padding_mode": "reflection", "align_corners": 1},
+    ),
+    "Unique": ("Unique", [np.float32([3, 1, 2, 3, 1, 7])], 3, {}),
+    "UnfoldTensor": ("UnfoldTensor", [f(4, 7, 3)], 1, {"size": 3, "step": 2, "dim": 1}),
+    "NGramRepeatBlock": (
+        "NGramRepeatBlock", [GENERATOR.integers(0, 3, (3, 8)), f(3, 4)], 1, {"ngram_size": 3},
+    ),
+    "NGramRepeatBlock of single tokens": (
+        "NGramRepeatBlock", [GENERATOR.integers(0, 4, (3, 2)), f(3, 4)], 1, {"ngram_size": 1},
+    ),
+    "ScaledSiLU": ("ScaledSiLU", [f(2, 3, 4)], 1, {"alpha": 0.5}),
+    "GatedAdd": ("GatedAdd", [f(2, 3, 4), f(2, 3, 4), f(2, 3, 1)], 1, {}),
+    "GatedRMSNorm": ("GatedRMSNorm", [f(2, 3, 8), f(4), f(2, 3, 8)], 1, {}),
+    "GatedRMSNorm of sigmoids": (
+        "GatedRMSNorm", [f(2, 3, 8), f(8), f(2, 3, 8)], 1, {"activation": "sigmoid"},
+    ),
+    "BranchwiseRMSNorm": ("BranchwiseRMSNorm", [f(2, 3, 8), f(3, 8)], 1, {}),
+    "BranchwiseRMSNorm side by side": (
+        "BranchwiseRMSNorm", [f(2, 3, 8), f(4)], 1, {"num_branches": 2},
+    ),
+    "LinearAttentionGate": (
+        "LinearAttentionGate", [f(2, 3, 4), f(4), f(4), f(2, 3, 4)], 2, {},
+    ),
+    "MRotaryEmbedding": (
+        "MRotaryEmbedding",
+        [f(2, 3, 5, 8), GENERATOR.integers(0, 16, (3, 2, 5)), f(16, 4), f(16, 4)], 1,
+        {"mrope_section": [2, 1, 1]},
+    ),
+    "MRotaryEmbedding interleaved": (
+        "MRotaryEmbedding",
+        [f(2, 5, 24), GENERATOR.integers(0, 16, (3, 2, 5)), f(16, 3), f(16, 3)], 1,
+        {"mrope_section": [1, 1, 1], "mrope_layout": 1, "interleaved": 1, "num_heads": 3,
+         "rotary_embedding_dim": 6},
+    ),
+    "CausalConvWithState": (
+        "CausalConvWithState", [f(2, 6, 5), f(6, 1, 4), f(6), f(2, 6, 3)], 2,
+        {"activation": "silu"},
+    ),
+    "LinearAttention": (
+        "LinearAttention",
+        [f(2, 5, 16), f(2, 5, 8), f(2, 5, 12), f(2, 2, 4, 6), -np.abs(f(2, 5, 2)),
+         np.abs(f(2, 5, 2))], 2,
+        {"q_num_heads": 4, "kv_num_heads": 2},
+    ),
     "Affine": ("Affine", [f(2, 3)], 1, {**EXPERIMENT, "alpha": 0.5, "beta": 2.0}),
     "Crop": ("Crop", [f(2, 3, 6, 7)], 1, {**EXPERIMENT, "border": [1, 2, 0, 1]}),
     "Crop to a size": (

@@ -13,6 +13,8 @@ from hagane.ops.contrib import (
     dynamic,
     experiments,
     fused,
+    gates,
+    grams,
     moved,
     normalization,
     qlinear,
@@ -23,7 +25,18 @@ from hagane.ops.contrib import (
 )
 
 _MODULES = (
-    *(activation, attention, blocked, bnb4, channels_last, dynamic, experiments, fused),
+    *(
+        activation,
+        attention,
+        blocked,
+        bnb4,
+        channels_last,
+        dynamic,
+        experiments,
+        fused,
+        gates,
+        grams,
+    ),
     *(moved, normalization, qlinear, quantized, weights, whole, words),
 )
 
