@@ -48,6 +48,26 @@ def test_the_first_and_the_last_of_the_best_are_found(operator: str) -> None:
             check(node(operator, ["x"], axis=axis, select_last_index=last), feeds)
 
 
+def test_the_first_of_the_largest_becomes_one() -> None:
+    feeds = []
+    for shape in [(2, 1, 3), (3, 64, 2), (2, 130, 65), (1, 200, 1), (2, 0, 3)]:
+        x = np.round(draw(*shape))
+        x[:, shape[1] // 2 :, 0] = np.nan
+        feeds += [{"x": np.round(draw(*shape))}, {"x": x}]
+    for axis in (1, 2):
+        check(node("Hardmax", ["x"], axis=axis), feeds)
+
+
+def test_every_16_bit_float_is_read_and_written_as_it_is() -> None:
+    every = np.arange(1 << 16).astype(np.uint16).view(np.float16)
+    check(
+        node("CumSum", ["x", "axis"]), [{"x": every[:, None], "axis": np.array(1)}], fixed=["axis"]
+    )
+    pairs = np.stack([every, np.roll(every, 777)], axis=1)  # rounded, to denormals and infinity too
+    with np.errstate(over="ignore", invalid="ignore"):
+        check(node("ReduceProd", ["x"], axes=[1]), [{"x": pairs}], opset=17)
+
+
 @pytest.mark.parametrize(
     ("operator", "attributes"),
     [
@@ -74,6 +94,18 @@ def test_windows_of_open_images_are_pooled(operator: str, attributes: dict[str, 
     shapes = [(1, 1, 7, 9, 8), (2, 3, 8, 10, 11), (1, 5, 9, 7, 40)]
     feeds = [{"x": draw(*shape[:2], *shape[5 - rank :])} for shape in shapes]
     check(node(operator, ["x"], **attributes), feeds, length=27)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32"])
+def test_the_largest_of_no_elements_is_the_least_number(dtype: str) -> None:
+    feeds = [
+        {"x": RNG.integers(-100, -1, (2, 3, *size)).astype(dtype)} for size in [(3, 3), (4, 70)]
+    ]
+    for attributes in (
+        {"kernel_shape": [2, 2], "dilations": [4, 4], "pads": [1] * 4},
+        {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "ceil_mode": 1},
+    ):
+        check(node("MaxPool", ["x"], **attributes), feeds)
 
 
 def test_sums_run_along_lines_beside_and_behind_one_another() -> None:

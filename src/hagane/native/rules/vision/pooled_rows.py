@@ -47,7 +47,7 @@ def _pads(low: Lowering, node: ir.Node, kernel: list[int], dilations: list[int])
 
 
 def lower_pool(low: Lowering, node: ir.Node) -> None:
-    """Lower AveragePool, LpPool and MaxPool. A window without elements is zero."""
+    """Lower AveragePool, LpPool and MaxPool. The largest of no elements is the least number."""
     x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
     window = _Window.of(low, node, x)
     rank, dtype = window.rank, x.dtype
@@ -105,7 +105,6 @@ class _Window:
         start: C of a number that nothing has been taken into.
         taken: C of an element ``v`` as it is joined.
         end: C of the result of ``all``, which ``n`` elements make up.
-        largest: Whether the result is one of the elements, and ``n`` only says whether there is any.
     """
 
     dtype: np.dtype[np.generic]
@@ -118,7 +117,6 @@ class _Window:
     start: str
     taken: str
     end: str
-    largest: bool
 
     @classmethod
     def of(cls, low: Lowering, node: ir.Node, x: Tensor) -> _Window:
@@ -130,7 +128,7 @@ class _Window:
         )
         p = float(attributes.get("p", 2))
         start, taken, end = {
-            "MaxPool": (limits(_number(operator, x.dtype))[0], "v", "n ? all : 0"),
+            "MaxPool": (limits(_number(operator, x.dtype))[0], "v", "all"),
             "AveragePool": ("0", "v", "all / (N)n"),
             "LpPool": ("0", power(p, "v"), root(p, "all")),
         }[operator]  # fmt: skip
@@ -138,7 +136,6 @@ class _Window:
             x.dtype, kernel, strides, dilations, _pads(low, node, kernel, dilations),
             bool(attributes.get("count_include_pad")) and operator == "AveragePool",
             {"MaxPool": _larger(x.dtype)}.get(operator, "{0} += a;"), start, taken, end,
-            operator == "MaxPool",
         )  # fmt: skip
 
     @property
@@ -337,13 +334,6 @@ def _in_pieces(window: _Window, rows: str, join_rows: str, results: str, result:
     """
     rank, stride, kernel = window.rank, window.strides[-1], window.kernel[-1]
     last, piece = rank - 1, _piece(window)
-    find_empty = count_empty = fill_empty = ""
-    if window.largest:  # numbers of elements beside them would keep loops from vectors
-        result = stored(window.dtype, "all")
-        find_empty = "int64_t empty = 0;"
-        count_empty = "\nempty = 0;\nfor (int64_t o = 0; o < width; o++) empty += counts[o] == 0;"
-        fill_empty = """
-if (empty || lines == 0) for (int64_t o = 0; o < width; o++) if (counts[o] * lines == 0) y[row * Y + p0 + o] = 0;"""
     split = coordinates(
         ["image", *(f"c{i}" for i in range(last))], ["0", *(f"Y{i}" for i in range(last))]
     )
@@ -351,7 +341,7 @@ if (empty || lines == 0) for (int64_t o = 0; o < width; o++) if (counts[o] * lin
 const int64_t plane = {" * ".join(f"X{i}" for i in range(rank))}, Y = Y{last}, X = X{last};
 const int64_t before = {window.pads[last]};
 int64_t *restrict counts = (int64_t *)thread->scratch, counted = -1;
-N *restrict wide = (N *)(counts + {piece}); {find_empty}
+N *restrict wide = (N *)(counts + {piece});
 for (int64_t item = first; item < last; item++) {{
 int64_t left = item;
 const int64_t row = item;
@@ -369,9 +359,9 @@ counted = p0;
 const int inner = b0 >= 0 && b1 <= X;
 for (int64_t o = 0; o < width; o++) counts[o] = inner ? {kernel} : 0;
 if (!inner) for (int64_t k = 0; k < {kernel}; k++) {{ {window.span(padded=window.include)}
-for (int64_t o = hg_max(o0, p0); o < hg_min(o1, p0 + width); o++) counts[o - p0]++; }}{count_empty} }}
+for (int64_t o = hg_max(o0, p0); o < hg_min(o1, p0 + width); o++) counts[o - p0]++; }} }}
 for (int64_t o = 0; o < width; o++) {{ {results}
-y[row * Y + p0 + o] = {result}; }}{fill_empty} }} }}"""
+y[row * Y + p0 + o] = {result}; }} }} }}"""
 
 
 def _place(rank: int, *, column_major: bool) -> str:
