@@ -127,6 +127,30 @@ def test_pictures_of_many_channels_are_read_between_pixels(mode: str) -> None:
         check(node("GridSample", ["x", "g"], **attributes), feeds, fixed=["g:3"], length=64)
 
 
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+def test_states_of_heads_take_up_tokens(rule: str) -> None:
+    """Columns of 32 at once and fewer, two queries a head, gates for heads and for features."""
+    fixed = ["q:2", "k:2", "v:2", "p:1", "p:2", "p:3", "g:2", "b:2"]
+    for size, gates, rates in [(35, 2, 2), (64, 12, 1)]:
+        feeds = []
+        for batch, steps in [(1, 1), (2, 5)]:
+            feed = {
+                "q": draw(batch, steps, 24), "k": draw(batch, steps, 12) / 6,
+                "v": draw(batch, steps, 2 * size), "p": draw(batch, 2, 6, size),
+                "g": -np.abs(draw(batch, steps, gates)),
+                "b": np.abs(draw(batch, steps, rates)) / 6,
+            }  # fmt: skip
+            unused = ("" if rule.startswith("gated") else "g", "" if "delta" in rule else "b")
+            feeds.append({key: item for key, item in feed.items() if key not in unused})
+        inputs = [name if name in feeds[0] else "" for name in "qkvpgb"]
+        made = node(
+            "LinearAttention", inputs, ["y", "s"], q_num_heads=4, kv_num_heads=2, update_rule=rule
+        )
+        check(
+            made, feeds, fixed=[each for each in fixed if each[0] in feeds[0]], length=99, opset=28
+        )
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("group", "moves"), [(1, 1), (1, 2), (4, 2)])
 def test_moved_taps_of_groups_are_multiplied(group: int, moves: int) -> None:
