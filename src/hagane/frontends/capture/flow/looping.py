@@ -25,6 +25,7 @@ from hagane.frontends.capture.flow.slots import (
     varying,
 )
 from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.interpret.leaving.exceptions import Handling
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.values import MISSING, Value, is_plain
@@ -141,7 +142,13 @@ class Looping:
         core = self.core
         assert core.frame is not None
         before, breaks = len(core.frame.exits), list[Exit]()
-        core.turn(lambda: self.turn(k), breaks)
+        around, core.cleanups = core.cleanups, []  # those around the loop run behind it
+        raised = [len(handling.exits) for handling in core.handlers]
+        try:
+            core.turn(lambda: self.turn(k), breaks)
+        finally:
+            core.cleanups = around
+        _refuse_raised(core.handlers, raised)
         returns = core.frame.exits[before:]
         del core.frame.exits[before:]
         ends = [("break", e, (False, True, False, MISSING)) for e in breaks]
@@ -279,3 +286,16 @@ class Looping:
                 core.fork(broke, lambda: None, lambda: core.execute(self.node.orelse))
             elif not broke:
                 core.execute(self.node.orelse)
+
+
+def _refuse_raised(handlers: Sequence[Handling], before: Sequence[int]) -> None:
+    """Refuse exceptions of an iteration that a handler behind the loop takes."""
+    found = [h for h, count in zip(handlers, before, strict=True) if len(h.exits) > count]
+    for handling, count in zip(handlers, before, strict=True):
+        del handling.exits[count:]
+    if found:
+        raise CheckError(
+            "capture",
+            "an exception leaves a loop whose iterations the data decide; leave it by 'break', and "
+            "raise the exception behind the loop",
+        )

@@ -15,6 +15,7 @@ from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     MISSING,
+    Absent,
     Choice,
     Class,
     DictRef,
@@ -84,11 +85,13 @@ class Core(Streams):
         self.budget: Budget | None = None
         self.frame: Frame | None = None
         self.handlers: list[Any] = []  # the try statements around, innermost last
+        self.cleanups: list[Any] = []  # what runs where a path leaves the blocks around
         self.caught: list[CheckError] = []  # the exceptions that are being handled
         self.loops: list[list[Exit]] = []
         self.variables = self.heap.new({})  # context variables that the program set
         self.kept: dict[Any, list[Any]] = {}  # results of functions that functools keeps
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
+        self._absents: dict[tuple[int, str], Absent] = {}
         self._function_names: dict[tuple[Any, int], int] = {}  # where their attributes lie
         self.opened: set[int] = set()  # objects with attributes whose names are not known
         self._texts: dict[Term, str] = {}
@@ -340,7 +343,7 @@ class Core(Streams):
 
     def leave(self, kind: str, value: Value, exits: list[Exit]) -> None:
         """End the current path here."""
-        self.domain.leave(kind, value, exits)
+        raise NotImplementedError
 
     def exit(self, kind: str, value: Value = None) -> Exit:
         """Return the current path as an exit."""
@@ -374,12 +377,17 @@ class Core(Streams):
 
     def names_of_function(self, function: Function) -> dict[str, Value]:
         """Return the attributes that the program gave a function."""
+        found: dict[str, Value] = self.heap[self.key_of_names(function)]
+        return found
+
+    def key_of_names(self, function: Function) -> int:
+        """Return where the attributes of a function lie."""
         place = (function.node, function.scope.key)
         key = self._function_names.get(place)
         if key is None or key not in self.heap.contents:
             key = self._function_names[place] = self.heap.new({})
-        found: dict[str, Value] = self.heap[key]
-        return found
+            self.heap.originals.keep(key, {})  # it has none where other paths are the first to ask
+        return key
 
     # Joins.
 

@@ -253,6 +253,14 @@ class Parts:
         """Compare the result with the shape that the function's annotation promises."""
         raise NotImplementedError
 
+    def set_own(self, owner: Instance | Class, name: str, value: Value) -> None:
+        """Set an attribute that the object itself holds."""
+        raise NotImplementedError
+
+    def names_to_set(self, function: Function) -> dict[str, Value]:
+        """Return the attributes of a function, to be changed."""
+        raise NotImplementedError
+
     def find_in_class(self, cls: Class, name: str, after: Class | None = None) -> Value:
         """Return a name from a class or its bases."""
         raise NotImplementedError

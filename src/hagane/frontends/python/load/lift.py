@@ -158,11 +158,12 @@ class Lift(Core):
                         return made
                 return Bound(self.lift(found.__func__), owner)
             case property():
-                return Wrapped("property", self.lift(found.fget), (self.lift(found.fset),))
+                deleter = {"deleter": self.lift(found.fdel)}
+                return Wrapped("property", self.lift(found.fget), (self.lift(found.fset),), deleter)
             case functools.partialmethod():
                 return self.lift_function(partial_method(found.func, *found.args, **found.keywords))
             case functools.cached_property():
-                return Wrapped("property", self.lift(found.func))
+                return Wrapped("cached property", self.lift(found.func))
             case functools.partial():
                 return Wrapped(
                     "partial",
@@ -284,6 +285,8 @@ class Lift(Core):
             if info._field_type is dataclasses._FIELD:  # type: ignore[attr-defined]
                 cls.fields.append((name, self._default(info)))
                 cls.flags.add("dataclass")
+        if getattr(own.get("__dataclass_params__"), "frozen", False):
+            cls.flags.add("frozen")
         return cls
 
     def as_base(self, base: Value) -> Value:

@@ -27,6 +27,7 @@ from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.values import (
     MISSING,
+    Absent,
     Bound,
     Choice,
     Class,
@@ -432,8 +433,7 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         if default:
             found = self.attempt(lambda: self.find_attribute(value, name))
             return self.either(found, lambda v: default[0] if _is_missing(v) else v)
-        found = self.find_attribute(value, name)
-        return self.attribute(value, name) if found is MISSING else found
+        return self.attribute(value, name)
 
     def _call_setattr(self, value: Value, name: Value, content: Value) -> Value:
         if not isinstance(name, str):
@@ -511,7 +511,7 @@ def _is_missing(found: Value) -> bool:
     """Whether an attribute that the program asks for is not there."""
     if isinstance(found, Unset):
         found.asked.append(True)
-    return found is MISSING or isinstance(found, Unset)
+    return found is MISSING or isinstance(found, Unset | Absent)
 
 
 def _is_known(found: Any) -> bool:

@@ -114,7 +114,7 @@ class Records(StandardLibrary):
                 value = default
             if settings.get("passed"):
                 passed.append(value)
-            elif "frozen" in cls.flags:
+            elif cls.flags & {"frozen", "named tuple"}:
                 self.heap[made][name] = value
             else:
                 self.set_attribute(made, name, value)

@@ -243,17 +243,27 @@ class StandardLibrary(Iterators):
                     return self.lost(f"the names of {base.name}")
         return self.new_list(sorted(n for n in names if isinstance(n, str) and n[:1] != "<"))
 
+    def _call_suppress(self, *kinds: Value) -> Value:
+        return Wrapped("suppress", None, kinds)
+
+    def _call_closing(self, thing: Value) -> Value:
+        return Wrapped("closing", thing)
+
     def _call_cached_property(self, function: Value) -> Value:
-        return Wrapped("property", function)
+        return Wrapped("cached property", function)
 
     def _call_property(
         self, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None
     ) -> Value:
-        del fdel, doc
-        return Wrapped("property", fget, (fset,))
+        del doc
+        return Wrapped("property", fget, (fset,), {"deleter": fdel})
 
-    def _call_with_setter(self, value: Value, function: Value) -> Value:
-        return replace(value, arguments=(function,))
+    def _call_with_accessor(self, value: Value, kind: Value, function: Value) -> Value:
+        if kind == "getter":
+            return replace(value, function=function)
+        if kind == "setter":
+            return replace(value, arguments=(function,))
+        return replace(value, keywords={"deleter": function})
 
     def _call_wraps(self, original: Value, *_: Value, **__: Value) -> Value:
         return Wrapped("partial", Host(_renamed), (original,))

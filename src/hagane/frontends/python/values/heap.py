@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from operator import is_
 from typing import Any, NoReturn, Protocol
 
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.late import LateReads, Noted
 from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.originals import Originals
@@ -52,6 +53,12 @@ class Heap:
         self._views: dict[int, Callable[[], Any]] = {}
         self.late = LateReads(lambda: self.contents, self.dictionaries)
         self.originals = Originals()
+        self.owners: dict[int, Value] = {}  # objects of the program that were given attributes
+        self.absent: Callable[[Value, int, str], Value] = lambda owner, key, name: MISSING
+        self.partly: dict[int, set[str]] = {}  # attributes that were set on some paths alone
+        self.namespaces: set[int] = (
+            set()
+        )  # objects whose attributes the program has as a dictionary
 
     def new(self, content: Any) -> int:
         """Return the key of a new object."""
@@ -92,6 +99,8 @@ class Heap:
             self.late.note(key)
         if self.late.owed:
             self.check_owed(key)
+        if key in self.namespaces and type(content) is not dict:
+            self.refuse(OPEN, "attributes of an object whose names are not known are set")
         self.contents[key] = content if type(content) is not Many else self.ruled(content)
         self._own.discard(key)  # others may have it, too
         self.originals.change(key)
@@ -167,6 +176,20 @@ class Heap:
         self.originals.change(ref.key)
         if self.links is not None and ref.key in self.links.keys:
             self.links.changed(ref.key)
+
+    def complete(self, yes: dict[int, Any], no: dict[int, Any]) -> None:
+        """Give objects what an attribute is to them on the one of two paths that did not set it."""
+        for key in self.owners.keys() & yes.keys() & no.keys():
+            one, other = yes[key], no[key]
+            if one is other or type(one) is not dict or type(other) is not dict:
+                continue
+            for contents, held, more in ((yes, one, other), (no, other, one)):
+                names = [n for n, v in more.items() if v is not MISSING]
+                lacking = [n for n in names if held.get(n, MISSING) is MISSING]
+                if lacking:
+                    absent = {n: self.absent(self.owners[key], key, n) for n in lacking}
+                    contents[key] = {**held, **absent}
+                    self.partly.setdefault(key, set()).update(lacking)
 
     def drop(self, key: int) -> None:
         """Forget the content of an object that nothing refers to any more."""

@@ -39,7 +39,8 @@ from hagane.frontends.python.values.values import (
     Value,
     Wrapped,
     is_plain,
-    with_setter,
+    may_be_absent,
+    with_accessor,
 )
 from hagane.symbolic import Expr
 
@@ -91,7 +92,7 @@ class Access(Items):
             return self.lost("an attribute of an object that has some of names not known")
         if found is MISSING:
             self._no_attribute(value, name)
-        return found
+        return self.where_set(found, value, name) if may_be_absent(found) else found
 
     def _no_attribute(self, value: Value, name: str) -> None:
         if isinstance(value, Tensor):
@@ -154,10 +155,8 @@ class Access(Items):
                 return self._asked(value.host, partial(getattr, value.host, name))
             case Function() if name in _OF_FUNCTIONS:
                 return self.lost(f"'{name}' of a function")
-            case Wrapped(kind="property") if name == "setter":
-                return Bound(Host(with_setter), value)
-            case Wrapped(kind="property") if name in ("getter", "deleter"):
-                return Host(lambda function: value)
+            case Wrapped(kind="property") if name in ("getter", "setter", "deleter"):
+                return Wrapped("partial", Host(with_accessor), (value, name))
             case Wrapped(kind="partial") if name in ("func", "args", "keywords"):
                 return {
                     "func": value.function,
