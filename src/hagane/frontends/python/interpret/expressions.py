@@ -180,6 +180,8 @@ class Expressions(Core):
                         self.heap.late.note(where.key, name)
                     if self.heap.late.owed:
                         self.heap.check_owed(where.key, name)
+                    if self.handlers and name in self.heap.partly.get(where.key, ()):
+                        return self.name_where_set(found, name)
                     return found
             where = where.parent
         return self.global_name(self.frame.module, name)

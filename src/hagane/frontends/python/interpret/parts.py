@@ -257,6 +257,18 @@ class Parts:
         """Set an attribute that the object itself holds."""
         raise NotImplementedError
 
+    def name_where_set(self, found: Value, name: str) -> Value:
+        """Return a variable that some paths alone have set, unless a handler waits for it."""
+        raise NotImplementedError
+
+    def read_once(self, value: Value) -> Value:
+        """Return an object's iterator in place of an object whose class says how it is read."""
+        raise NotImplementedError
+
+    def refuse_half_set(self, owner: Instance | Class) -> None:
+        """Refuse to show all attributes of an object where some paths alone set one of them."""
+        raise NotImplementedError
+
     def names_to_set(self, function: Function) -> dict[str, Value]:
         """Return the attributes of a function, to be changed."""
         raise NotImplementedError

@@ -452,6 +452,6 @@ def _is_hidden(name: str) -> bool:
     return name in (
         "__dict__", "__weakref__", "__module__", "__doc__", "__annotations__",
         "__abstractmethods__", "_abc_impl", "__dataclass_fields__", "__dataclass_params__",
-        "__init_subclass__", "__subclasshook__", "__class_getitem__", "__match_args__",
+        "__subclasshook__", "__class_getitem__",
         "__orig_bases__", "__parameters__", "__static_attributes__", "__firstlineno__",
     )  # fmt: skip

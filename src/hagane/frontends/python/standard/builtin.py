@@ -449,17 +449,6 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         self.delete_attribute(value, name)
         return None
 
-    def _call_SimpleNamespace(self, *mappings: Value, **attributes: Value) -> Value:
-        assert self.frame is not None
-        found: dict[str, Value] = {}
-        for mapping in mappings:
-            known = self.mapping(mapping)
-            if known is None:
-                return self.lost("a SimpleNamespace of names that are not known")
-            found.update(known)
-        cls = Class(self.heap.new({}), "SimpleNamespace", (), self.frame.module)
-        return Instance(self.heap.new({**found, **attributes}), cls)
-
     def _call_TypeVar(self, name: Value, *_: Value, **__: Value) -> Value:
         # Bounds may be classes of the program; nothing at run time asks for them.
         return Host(TypeVar(str(name)))
@@ -477,7 +466,11 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         assert self.frame is not None
         if self.frame.key == self.frame.module.key:
             return self._call_globals()
+        partly = self.heap.partly.get(self.frame.key, ())
         names = self.heap.contents[self.frame.key]
+        half = next((name for name in partly if names.get(name, MISSING) is not MISSING), None)
+        if half is not None:
+            return self.lost(f"all names of a function, of which some paths alone set '{half}'")
         own = {k: v for k, v in names.items() if v is not MISSING and not str(k).startswith("<")}
         return self.new_dict(own)
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.own_programs import next_or, run_own
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.counters import COUNTER
 from hagane.frontends.python.standard.ordering import Ordering
@@ -107,6 +108,10 @@ class Containers(Sets, Ordering):
 
     def next_of(self, stream: Value, default: Sequence[Value]) -> Value:
         """Take the next item of an iterator."""
+        if isinstance(stream, Instance) and self.method_of(stream, "__next__") is not MISSING:
+            if not default:
+                return self.call(self.method_of(stream, "__next__"), [], {})
+            return run_own(self, next_or, [stream, default[0]], {})
         if not isinstance(stream, Stream):
             return self.lost("next() of what is not an iterator")
         content = self.heap[stream.key]

@@ -38,6 +38,9 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Dim
 
+# Methods that say how an object is copied, beside __copy__ and __deepcopy__.
+_STATES = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+
 
 class StandardLibrary(Iterators):
     """Calls functions of the standard library."""
@@ -171,6 +174,10 @@ class StandardLibrary(Iterators):
             return value
         if value.key in done:
             return done[value.key]
+        own = self._own_copy(value, "__deepcopy__", [self.new_dict()])
+        if own is not MISSING:
+            done[value.key] = own
+            return own
         done[value.key] = made = self._call_copy(value)
         self.copies[made.key] = self.copies.get(value.key, value.key)
         content = self.heap[value]
@@ -196,11 +203,27 @@ class StandardLibrary(Iterators):
                 return DictRef(self.heap.new(content), value.kind)
             return self.new_dict(content, value.kind)
         if isinstance(value, Instance):
+            own = self._own_copy(value, "__copy__", [])
+            if own is not MISSING:
+                return own
             other = Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
             if (items := self.inherited(value)) is not None:
                 self.hold_items(other, self._call_copy(items))
             return other
         return value
+
+    def _own_copy(self, value: Value, name: str, arguments: list[Value]) -> Value:
+        """Return the copy that a class says how to make; ``MISSING`` if it says nothing."""
+        if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+            return MISSING
+        own = self.find_in_class(value.cls, name)
+        if own is not MISSING:
+            return self.call(self.bind(own, value, value.cls), arguments, {})
+        for name in _STATES if self.emit.builds else ():
+            found = self.find_in_class(value.cls, name)
+            if found is not MISSING and "_dataclass" not in getattr(found, "name", ""):
+                return self.lost(f"a copy of an object whose class has '{name}'")
+        return MISSING
 
     def _call_namedtuple(
         self, typename: Value, field_names: Value, *, rename: Value = False,
@@ -234,6 +257,11 @@ class StandardLibrary(Iterators):
             cls = value.cls if isinstance(value, Instance) else value
             if not isinstance(cls, Class):
                 return self.lost(f"the names of {self.show(value)}")
+            own = self.find_in_class(cls, "__dir__")
+            if own is not MISSING and isinstance(value, Instance):
+                items = self.call(self.bind(own, value, cls), [], {})
+                return self.call(Host(sorted), [items], {})
+            self.refuse_half_set(value)
             if isinstance(value, Instance):
                 names.update(self.heap[value])
             for base in self.resolution_order(cls):

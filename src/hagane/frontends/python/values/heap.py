@@ -55,7 +55,7 @@ class Heap:
         self.originals = Originals()
         self.owners: dict[int, Value] = {}  # objects of the program that were given attributes
         self.absent: Callable[[Value, int, str], Value] = lambda owner, key, name: MISSING
-        self.partly: dict[int, set[str]] = {}  # attributes that were set on some paths alone
+        self.partly: dict[int, set[str]] = {}  # names that were set on some paths alone
         self.namespaces: set[int] = (
             set()
         )  # objects whose attributes the program has as a dictionary
@@ -160,11 +160,15 @@ class Heap:
                     "make it anew, or of a copy",
                 )
         if self.late.changed(key):
-            self.refuse(
-                "capture",
-                "an iterator is read after something that its code reads has changed; make a list "
-                "of its items first, or read it in a loop with that code in its body",
-            )
+            self.refuse_unread()
+
+    def refuse_unread(self) -> NoReturn:
+        """Refuse an iterator whose code reads something that the program has changed."""
+        self.refuse(
+            "capture",
+            "an iterator is read after something that its code reads has changed; make a list "
+            "of its items first, or read it in a loop with that code in its body",
+        )
 
     def put(self, key: int, content: Any) -> None:
         """Set the content of an object that changes no more than it did for the program."""
@@ -179,17 +183,20 @@ class Heap:
 
     def complete(self, yes: dict[int, Any], no: dict[int, Any]) -> None:
         """Give objects what an attribute is to them on the one of two paths that did not set it."""
-        for key in self.owners.keys() & yes.keys() & no.keys():
-            one, other = yes[key], no[key]
+        for key, one in list(yes.items()):
+            other = no.get(key)
             if one is other or type(one) is not dict or type(other) is not dict:
+                continue
+            if key in self.dictionaries:
                 continue
             for contents, held, more in ((yes, one, other), (no, other, one)):
                 names = [n for n, v in more.items() if v is not MISSING]
                 lacking = [n for n in names if held.get(n, MISSING) is MISSING]
                 if lacking:
+                    self.partly.setdefault(key, set()).update(lacking)
+                if lacking and key in self.owners:
                     absent = {n: self.absent(self.owners[key], key, n) for n in lacking}
                     contents[key] = {**held, **absent}
-                    self.partly.setdefault(key, set()).update(lacking)
 
     def drop(self, key: int) -> None:
         """Forget the content of an object that nothing refers to any more."""

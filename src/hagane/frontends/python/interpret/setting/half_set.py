@@ -74,6 +74,13 @@ class HalfSet(Core):
             return self.either(found, lambda one: self._or_raise(one, error))
         return self._present(found)
 
+    def name_where_set(self, found: Value, name: str) -> Value:
+        """Return a variable that some paths alone have set, unless a handler waits for it."""
+        error = CheckError("name", f"NameError: the name '{name}' is not defined")
+        if any(self.clause_for(each, error) is not None for each in self.handlers):
+            return self.lost(f"'{name}', which some paths alone have set, where a handler waits")
+        return found
+
     def _or_raise(self, one: Value, error: CheckError) -> Value:
         if not isinstance(one, Absent):
             return one
