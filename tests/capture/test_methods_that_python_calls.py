@@ -1,4 +1,4 @@
-"""Methods that Python calls by itself: iterators, copies, hooks of classes, chains of comparisons."""
+"""Methods that Python calls by itself: of iterators, copies, classes; comparisons in a chain."""
 
 from __future__ import annotations
 
@@ -78,13 +78,14 @@ def iterators_of_the_program(x: Any) -> Any:
     turns = Turns([1.0, 2.0, 3.0])
     for v in turns:
         total = total + v * x[0]
-    first, *rest = turns
-    return total + first + len(rest) + sum(turns) + max(turns) + turns.asked + next(turns, 10.0)
+    first, second, third = turns
+    total = total + first + second * third
+    return total + sum(turns) + max(turns) + turns.asked + next(turns, 10.0)
 
 
 def read_once(x: Any) -> Any:
     reading = Reading()
-    found = sum(reading) + max(reading) + len([v for v in reading]) + reading.asked
+    found = sum(reading) + max(reading) + len([v + 1 for v in reading]) + reading.asked
     return x + found + next(reversed(reading)) + len(dir(reading))  # type: ignore[call-overload]
 
 
@@ -172,11 +173,12 @@ def read_between_turns(x: Any) -> Any:
     return x * total
 
 
-class Registering(type):
-    names: list[str] = []
+NAMES: list[str] = []
 
+
+class Registering(type):
     def __init__(cls, name: str, bases: Any, content: Any) -> None:
-        cls.names.append(name)
+        NAMES.append(name)
 
 
 class Single(type):
@@ -192,7 +194,7 @@ def made_by_a_metaclass(x: Any) -> Any:
     class Made(metaclass=Registering):
         pass
 
-    return x * len(Made.names)
+    return x * len(NAMES)
 
 
 def single(x: Any) -> Any:
