@@ -211,6 +211,17 @@ def going(x: Any) -> Any:
     return x * Asked.count
 
 
+def sent(x: Any) -> Any:
+    def sums() -> Any:
+        total = 0.0
+        while True:
+            total = total + (yield total)
+
+    found = sums()
+    next(found)
+    return found.send(x[0])
+
+
 @pytest.mark.parametrize(
     ("function", "told"),
     [
@@ -218,6 +229,7 @@ def going(x: Any) -> Any:
         (read_between_turns, "'place' is read or changed here that the code of an iterator"),
         (made_by_a_metaclass, "the metaclass of Made makes the class in its own way"),
         (single, "objects of Only are made by its metaclass"),
+        (sent, "a value that is sent into a generator"),
         (going, "objects of Leaving have a '__del__'"),
     ],
 )

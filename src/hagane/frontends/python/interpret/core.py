@@ -96,6 +96,7 @@ class Core(Streams):
         self.opened: set[int] = set()  # objects with attributes whose names are not known
         self._texts: dict[Term, str] = {}
         self._compared: dict[int, bool] = {}  # classes whose objects are compared by identity
+        self.unused: ast.expr | None = None  # an expression that is a statement
         self.tested: ast.expr | None = None  # an expression of which the truth alone counts
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}

@@ -289,6 +289,8 @@ class Expressions(Core):
         else:
             self._yielded([value])
             self.emit.handed(value)
+            if node is not self.unused:
+                return self.lost("a value that is sent into a generator")
         return None
 
     def _YieldFrom(self, node: ast.YieldFrom) -> Value:

@@ -77,6 +77,7 @@ class Statements(Assignments):
 
     def _do_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
+            self.unused = node.value
             self.evaluate(node.value)
 
     def _do_Pass(self, node: ast.Pass) -> None:

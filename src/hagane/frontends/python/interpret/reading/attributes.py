@@ -7,7 +7,7 @@ import enum
 import sys
 from collections import Counter, OrderedDict, defaultdict
 from functools import partial
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import Any
 
 from hagane.frontends.python.interpret.reading.items import Items
@@ -217,7 +217,7 @@ class Access(Items):
         kinds = {
             ListRef: list,
             SetRef: set,
-            Stream: iter(()).__class__,
+            Stream: GeneratorType,
             Range: range,
             Real: float,
         }
