@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
+import itertools
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -139,11 +142,37 @@ def namespaces(x: Any) -> Any:
     return x + same * 2 + (one == other)
 
 
+def orders(x: Any) -> Any:
+    asked: list[int] = []
+
+    def f(value: int) -> int:
+        asked.append(value)
+        return value
+
+    table = {f(1): f(2), f(3): f(4)}
+    queue = OrderedDict(a=1.0, b=2.0)
+    queue.move_to_end("a")
+    _, value = queue.popitem(last=False)
+    return x * value + sum(k * place for place, k in enumerate(asked)) + len(table)
+
+
+def compared_from_the_right(x: Any) -> Any:
+    class Least:
+        def __init__(self, value: float) -> None:
+            self.value = value
+
+        def __lt__(self, other: Any) -> bool:
+            return bool(self.value < other.value)
+
+    ordered: Any = functools.total_ordering(Least)
+    return x + (Least(2.0) > Least(1.0)) * 2 + (ordered(1.0) <= ordered(2.0)) * 4
+
+
 @pytest.mark.parametrize(
     "function",
     [
         iterators_of_the_program, read_once, copies, missing_keys, subclasses, chains,
-        chains_of_the_data, namespaces,
+        chains_of_the_data, namespaces, orders, compared_from_the_right,
     ],
     ids=lambda f: f.__name__,
 )  # fmt: skip
@@ -211,6 +240,20 @@ def going(x: Any) -> Any:
     return x * Asked.count
 
 
+def of_another_class(x: Any) -> Any:
+    asked = Asked()
+    if x.sum() > 0:
+        asked.__class__ = Reading  # type: ignore[assignment]
+    return x * asked.count
+
+
+def taken_on_a_path(x: Any) -> Any:
+    numbers = itertools.count()
+    if x.sum() > 0:
+        next(numbers)
+    return x * next(numbers)
+
+
 def sent(x: Any) -> Any:
     def sums() -> Any:
         total = 0.0
@@ -229,6 +272,8 @@ def sent(x: Any) -> Any:
         (read_between_turns, "'place' is read or changed here that the code of an iterator"),
         (made_by_a_metaclass, "the metaclass of Made makes the class in its own way"),
         (single, "objects of Only are made by its metaclass"),
+        (of_another_class, "an object whose '__class__' is set"),
+        (taken_on_a_path, "an iterator of which some paths alone have taken items"),
         (sent, "a value that is sent into a generator"),
         (going, "objects of Leaving have a '__del__'"),
     ],

@@ -20,6 +20,7 @@ from hagane.frontends.libraries.memory.written import (
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -30,7 +31,6 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
-    identity,
 )
 
 if TYPE_CHECKING:

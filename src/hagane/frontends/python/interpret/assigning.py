@@ -40,6 +40,7 @@ from hagane.symbolic import definitely_equal
 _OF_GRADIENTS = ("grad", "requires_grad", "name", "grad_var")
 _PARTS = ("flat", "real", "imag")
 _CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
+_OF_OBJECTS = ("__class__", "__dict__", "__bases__", "__mro__")  # what makes them what they are
 _STEPS = 16  # statements between two looks at the clock
 
 
@@ -266,7 +267,9 @@ class Assignments(OpenPlaces):
             self.either(receiver, lambda one: self.set_attribute(one, name, value))
             return
         value = self.domain.bind(receiver, name, value)
-        if isinstance(receiver, Instance):
+        if name in _OF_OBJECTS and isinstance(receiver, Instance | Class):
+            self.lost(f"an object whose '{name}' is set")
+        elif isinstance(receiver, Instance):
             if isinstance(receiver.cls, Class):
                 setter = self.find_in_class(receiver.cls, "__setattr__")
                 if setter is not MISSING:

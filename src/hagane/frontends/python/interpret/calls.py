@@ -173,6 +173,10 @@ class Calls(LibraryCalls):
                 )
             case Wrapped(kind="reference"):
                 return function.function
+            case Wrapped(kind="cached") if self.emit.builds:
+                return self.call_kept(function, arguments, keywords)
+            case Wrapped(kind="dispatching"):
+                return self.lost("a function that depends on the class of its argument")
             case Wrapped(kind="managed"):
                 return Managed(function.function, tuple(arguments), dict(keywords))
             case Wrapped(kind="within", arguments=(manager,)):

@@ -238,6 +238,7 @@ class Expressions(Core):
     def _Dict(self, node: ast.Dict) -> Value:
         result: dict[Any, Value] = {}
         for key_node, value_node in zip(node.keys, node.values, strict=True):
+            key = None if key_node is None else self.evaluate(key_node)
             value = self.evaluate(value_node)
             if key_node is None:
                 content = self.heap[value] if isinstance(value, DictRef) else None
@@ -245,7 +246,6 @@ class Expressions(Core):
                     return self.lost("a dictionary whose keys are not known")
                 result.update(content)
                 continue
-            key = self.evaluate(key_node)
             known = self.key_in(result, key)
             if known is MISSING:
                 return self.lost("a dictionary whose keys are not known")

@@ -60,6 +60,10 @@ _SETS: dict[type[ast.operator], Callable[[Any, Any], list[Any]]] = {
     ast.BitXor: lambda a, b: [x for x in (*a, *b) if (x in a) != (x in b)],
 }
 
+_REFLECTED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE,
+}  # fmt: skip
+
 
 class Operators(Core):
     """Evaluates operators; the domain is asked first."""
@@ -357,6 +361,10 @@ class Operators(Core):
             method = self.method_of(left, own)
             if method is not MISSING:
                 return self.call(method, [right], {})
+        if isinstance(right, Instance) and kind in _REFLECTED:
+            method = self.method_of(right, f"__{COMPARE[_REFLECTED[kind]][0]}__")
+            if method is not MISSING:
+                return self.call(method, [left], {})
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance):
             fields = self._fields_compared(left, right)
             if fields is not None:

@@ -261,6 +261,12 @@ class Parts:
         """Return a variable that some paths alone have set, unless a handler waits for it."""
         raise NotImplementedError
 
+    def call_kept(
+        self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Return the result of a function that keeps results."""
+        raise NotImplementedError
+
     def read_once(self, value: Value) -> Value:
         """Return an object's iterator in place of an object whose class says how it is read."""
         raise NotImplementedError

@@ -25,6 +25,7 @@ from hagane.frontends.python.standard.kept import KeptResults
 from hagane.frontends.python.standard.outside import World
 from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
     Absent,
@@ -52,7 +53,6 @@ from hagane.frontends.python.values.values import (
     Unset,
     Value,
     Wrapped,
-    identity,
     is_plain,
     is_size,
 )

@@ -407,7 +407,11 @@ class Containers(Generators, Sets, Ordering):
                 content.clear()
                 return None
             case "popitem":
-                return content.popitem()
+                last = arguments[0] if arguments else keywords.get("last", True)
+                if not content:
+                    raise CheckError("key", "KeyError: 'popitem(): dictionary is empty'")
+                key = [*content][-1 if last else 0]
+                return key, content.pop(key)
         return self.lost(f"the method '{name}' of dictionaries")
 
     def _at_open_key(

@@ -9,6 +9,7 @@ from hagane.frontends.python.interpret.own_programs import next_or, run_own
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
+    Choice,
     Endless,
     Instance,
     Many,
@@ -44,6 +45,8 @@ class Generators(Core):
         if not isinstance(stream, Stream):
             return self.lost("next() of what is not an iterator")
         content = self.heap[stream.key]
+        if isinstance(content, Choice):
+            return self.lost("an iterator of which some paths alone have taken items")
         self.check_stream(stream)
         if isinstance(content, Many):
             return self._next_of_many(stream, content, default)

@@ -8,6 +8,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, exact, round_down, round_up
@@ -15,6 +16,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.iterators import Iterators
 from hagane.frontends.python.values import complex_math
 from hagane.frontends.python.values.printing import name_of
+from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -33,13 +35,15 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Value,
     Wrapped,
-    identity,
     is_plain,
 )
 from hagane.symbolic import Dim
 
 # Methods that say how an object is copied, beside __copy__ and __deepcopy__.
 _STATES = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+
+# The comparisons that functools.total_ordering makes of one.
+_COMPARISONS: dict[str, Any] = vars(functools)["_convert"]
 
 
 class StandardLibrary(Iterators):
@@ -271,6 +275,22 @@ class StandardLibrary(Iterators):
                     return self.lost(f"the names of {base.name}")
         return self.new_list(sorted(n for n in names if isinstance(n, str) and n[:1] != "<"))
 
+    def _call_total_ordering(self, cls: Value) -> Value:
+        if isinstance(cls, Class):
+            content = self.heap[cls]
+            root = next((name for name in _COMPARISONS if name in content), None)
+            for name, function in _COMPARISONS.get(root or "", ()):
+                content.setdefault(name, self.lift(function))
+        return cls
+
+    def _call_singledispatch(self, function: Value) -> Value:
+        return Wrapped("dispatching", function)
+
+    def _call_registered(self, what: Value) -> Value:
+        return what if isinstance(what, Function) else Host(identity)
+
+    _call_singledispatchmethod = _call_singledispatch
+
     def _call_suppress(self, *kinds: Value) -> Value:
         return Wrapped("suppress", None, kinds)
 
@@ -302,10 +322,10 @@ class StandardLibrary(Iterators):
         return replace(function, name=name_of(original))
 
     def _call_lru_cache(self, function: Value = None, **_: Value) -> Value:
-        return function if isinstance(function, Function) else Host(identity)
+        return self._call_cache(function) if isinstance(function, Function) else Host(cache)
 
     def _call_cache(self, function: Value) -> Value:
-        return function
+        return Wrapped("cached", function) if self.emit.builds else function
 
     def _call_identity(self, value: Value) -> Value:
         return value
@@ -319,7 +339,6 @@ class StandardLibrary(Iterators):
     _call_overload = _call_identity
     _call_final = _call_identity
     _call_override = _call_identity
-    _call_total_ordering = _call_identity
 
     def _call_contextmanager(self, function: Value) -> Value:
         return Wrapped("managed", function)

@@ -492,16 +492,6 @@ class Fields(tuple[Value, ...]):
         return made
 
 
-def identity(value: Any) -> Any:
-    """Return ``value``: a decorator that changes no type."""
-    return value
-
-
-def with_accessor(value: Any, kind: str, function: Any) -> Any:
-    """Return a property with another getter, setter or deleter: as ``property.setter`` does."""
-    raise NotImplementedError(value, kind, function)
-
-
 MISSING = object()
 
 

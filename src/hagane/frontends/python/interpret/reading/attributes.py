@@ -13,6 +13,7 @@ from typing import Any
 from hagane.frontends.python.interpret.reading.items import Items
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.stand_ins import forget_kept, registered, with_accessor
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -40,7 +41,6 @@ from hagane.frontends.python.values.values import (
     Wrapped,
     is_plain,
     may_be_absent,
-    with_accessor,
 )
 from hagane.symbolic import Expr
 
@@ -163,6 +163,12 @@ class Access(Items):
                     "args": value.arguments,
                     "keywords": self.new_dict(value.keywords),
                 }[name]
+            case Wrapped(kind="dispatching") if name == "register":
+                return Host(registered)
+            case Wrapped(kind="cached") if name == "__wrapped__":
+                return value.function
+            case Wrapped(kind="cached") if name == "cache_clear":
+                return Wrapped("partial", Host(forget_kept), (value,))
             case Wrapped() if isinstance(value.function, Function):
                 return self.find_attribute(value.function, name)
             case Wrapped(kind="frame") if name in ("f_back", "f_locals"):
