@@ -18,6 +18,8 @@ from hagane.frontends.python.values.values import (
     Wrapped,
     may_be_absent,
 )
+from hagane.symbolic.logic import choose
+from hagane.symbolic.term import Term
 
 
 class HalfSet(Core):
@@ -68,11 +70,16 @@ class HalfSet(Core):
         return made
 
     def where_set(self, found: Value, owner: Value, name: str) -> Value:
-        """Return an attribute on the paths that set it; others go on in a handler, if one waits."""
-        error = CheckError("attribute", f"{self.show(owner)} has no attribute '{name}'")
-        if any(self.clause_for(each, error) is not None for each in self.handlers):
-            return self.either(found, lambda one: self._or_raise(one, error))
-        return self._present(found)
+        """Return an attribute on the paths that set it; others raise an error."""
+        text = f"{self.show(owner)} has no attribute '{name}'"
+        self.fail_where(self.as_truth(self._is_absent(found)), AttributeError, text)
+        return Unknown(text, told=True, failed=True) if self.dead else self._present(found)
+
+    def _is_absent(self, found: Value) -> Term:
+        if not isinstance(found, Choice):
+            return self.as_term(isinstance(found, Absent))
+        yes, no = self._is_absent(found.yes), self._is_absent(found.no)
+        return choose(found.condition, yes, no)
 
     def name_where_set(self, found: Value, name: str) -> Value:
         """Return a variable that some paths alone have set, unless a handler waits for it."""
@@ -80,14 +87,6 @@ class HalfSet(Core):
         if any(self.clause_for(each, error) is not None for each in self.handlers):
             return self.lost(f"'{name}', which some paths alone have set, where a handler waits")
         return found
-
-    def _or_raise(self, one: Value, error: CheckError) -> Value:
-        if not isinstance(one, Absent):
-            return one
-        if self.catches(error):
-            raise error
-        self.dead = True
-        return Unknown(error.message, told=True, failed=True)
 
     def _present(self, found: Value) -> Value:
         if not isinstance(found, Choice):
