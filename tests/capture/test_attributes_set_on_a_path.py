@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hagane
-from hagane.errors import CaptureError
+from hagane.errors import CaptureError, HaganeError
 
 INPUTS = ([1.0, -3.0, 0.5], [1.0, 2.0], [-1.0], [0.5, -0.25, 2.0])
 
@@ -252,3 +252,35 @@ def test_attributes_whose_names_the_data_decide_are_refused() -> None:
     told = "attributes of an object whose names are not known are set"
     with pytest.raises(CaptureError, match=told):
         hagane.capture(named_by_the_data, "float64[n]")
+
+
+class Scaled:
+    factor = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        if x.sum() > 0:
+            self.factor = 2.0
+        y = x * self.factor
+        self.factor = 1.0
+        return y
+
+
+def test_an_object_of_the_running_python_has_what_its_class_gives() -> None:
+    session = hagane.InferenceSession(hagane.capture(Scaled(), "float64[n]"))
+    for x in INPUTS:
+        (got,) = session.run(["output"], {"x": np.array(x)})
+        np.testing.assert_allclose(got, Scaled()(np.array(x)))
+
+
+def unguarded(x: Any) -> Any:
+    box: Any = Box()
+    if x.sum() > 0:
+        box.more = 5.0
+    return x * box.more
+
+
+def test_a_read_without_a_guard_fails_where_the_attribute_is_not_set() -> None:
+    session = hagane.InferenceSession(hagane.capture(unguarded, "float64[n]"))
+    np.testing.assert_allclose(session.run(None, {"x": np.ones(2)})[0], np.full(2, 5.0))
+    with pytest.raises(HaganeError, match="AttributeError: Box has no attribute 'more'"):
+        session.run(None, {"x": -np.ones(2)})

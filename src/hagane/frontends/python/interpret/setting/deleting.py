@@ -53,7 +53,7 @@ class Deleting(HalfSet):
         if value.host is None or self.host_attribute(value.host, name) is MISSING:
             del self.owned(value)[name]
         else:
-            self.heap[value][name] = MISSING
+            self.owned(value)[name] = MISSING
         self.heap.changed(value)
 
 

@@ -37,7 +37,7 @@ class HalfSet(Core):
 
     def owned(self, owner: Instance | Class) -> dict[str, Value]:
         """Return the attributes that an object itself holds, to be changed."""
-        if self.emit.builds and owner.host is None:
+        if self.emit.builds:
             self.heap.owners[owner.key] = owner
         held: dict[str, Value] = self.heap[owner]
         return held
