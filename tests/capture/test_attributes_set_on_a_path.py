@@ -242,6 +242,35 @@ def named_by_the_data(x: Any) -> Any:
     return x * getattr(box, "a0", 2.0)
 
 
+def class_set_later(x: Any) -> Any:
+    class Count:
+        n = 0.0
+
+    count = Count()
+    if x.sum() > 0:
+        count.n += 5.0
+    Count.n = 7.0
+    return x * count.n
+
+
+def named_partial(x: Any) -> Any:
+    scaled: Any = functools.partial(lambda k: k, 1)
+    scaled.tag = 3.0
+    return x * getattr(scaled, "tag", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (class_set_later, "'n' of the class Count is set here, and some paths alone set it"),
+        (named_partial, "'tag' of a functools.partial is set"),
+    ],
+)
+def test_what_other_paths_would_see_is_refused(function: Callable[[Any], Any], told: str) -> None:
+    with pytest.raises(CaptureError, match=told):
+        hagane.capture(function, "float64[n]")
+
+
 def test_all_attributes_at_once_are_refused_where_a_path_alone_set_one() -> None:
     told = "'more' was set on some paths alone, as the data decide; set it on all of them"
     with pytest.raises(CaptureError, match=told):

@@ -304,6 +304,11 @@ class Assignments(OpenPlaces):
             )
         elif isinstance(receiver, Function):
             self.names_to_set(receiver)[name] = value
+        elif isinstance(receiver, Wrapped) and isinstance(receiver.function, Function):
+            if receiver.kind == "partial":  # it has names of its own
+                self.lost(f"'{name}' of a functools.partial is set")
+            else:
+                self.set_attribute(receiver.function, name, value)
         elif not isinstance(receiver, Unknown | Host | Wrapped):
             raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
 

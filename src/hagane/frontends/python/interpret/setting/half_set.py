@@ -32,6 +32,8 @@ class HalfSet(Core):
 
     def set_own(self, owner: Instance | Class, name: str, value: Value) -> None:
         """Set an attribute that the object itself holds."""
+        if self.emit.builds and isinstance(owner, Class):
+            self._refuse_later(owner, name)
         self.owned(owner)[name] = value
         self.heap.changed(owner)
 
@@ -41,6 +43,20 @@ class HalfSet(Core):
             self.heap.owners[owner.key] = owner
         held: dict[str, Value] = self.heap[owner]
         return held
+
+    def _refuse_later(self, cls: Class, name: str) -> None:
+        """Refuse to change what a class gives objects of which some paths alone set the name."""
+        for key, names in self.heap.partly.items():
+            owner = self.heap.owners.get(key)
+            of = owner.cls if isinstance(owner, Instance) else owner
+            if name not in names or key == cls.key or not isinstance(of, Class):
+                continue
+            if cls in self.resolution_order(of):
+                raise CheckError(
+                    "capture",
+                    f"'{name}' of the class {cls.name} is set here, and some paths alone set it of "
+                    f"{self.show(owner)}: set it before the paths part",
+                )
 
     def names_to_set(self, function: Function) -> dict[str, Value]:
         """Return the attributes of a function, to be changed."""
