@@ -261,7 +261,7 @@ class Lists(Holding):
         return self.emit.number(self.core.op("Mod", *sizes), "place")
 
     def check_place(self, content: Value, index: Value) -> None:
-        """Let a handler take the error where a list has no item at a place; else a node fails."""
+        """Let a handler take the error of a list without an item at a place; else a node fails."""
         if self.core.is_awaited(IndexError):
             self._check(self._place(index), self._count(content))
 
