@@ -76,3 +76,53 @@ def changed_on_one(x: Any) -> Any:
 def test_a_result_that_only_the_run_knows_is_refused_with_a_remedy(program: Any) -> None:
     with pytest.raises(CaptureError, match=r"keeps its results .* call its __wrapped__"):
         hagane.capture(program, x="float32[n, 3]")
+
+
+class Count:
+    def __init__(self) -> None:
+        self.value = 1.0
+
+    @functools.cache  # noqa: B019
+    def step(self, k: int) -> int:
+        self.value += 1
+        return k
+
+
+def of_the_call(x: Any) -> Any:
+    count = Count()
+
+    @functools.cache
+    def fibonacci(k: int) -> Any:
+        count.value += 1
+        return k if k < 2 else fibonacci(k - 1) + fibonacci(k - 2)
+
+    @functools.cache
+    def scaled(k: int) -> Any:
+        return k * count.value
+
+    first = scaled(2)
+    y = x * fibonacci(40) + count.value + scaled(2) + count.step(3) + count.step(3) + count.value
+    scaled.cache_clear()
+    return y + first + scaled(2) + sum(map(fibonacci, range(int(x.shape[1]))))
+
+
+def changing_on_a_path(x: Any) -> Any:
+    count = Count()
+
+    @functools.cache
+    def step(k: int) -> int:
+        count.value += k
+        return k
+
+    if x.sum() > 0:
+        step(3)
+    return x * step(3) + count.value
+
+
+def test_functions_of_the_call_keep_results_too() -> None:
+    session = hagane.InferenceSession(hagane.capture(of_the_call, x="float32[n, 3]"))
+    x = np.random.default_rng(3).random((4, 3), np.float32)
+    (found,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(found, of_the_call(torch.from_numpy(x)).numpy(), rtol=1e-6)
+    with pytest.raises(CaptureError, match="'step' keeps its results"):
+        hagane.capture(changing_on_a_path, x="float32[n, 3]")

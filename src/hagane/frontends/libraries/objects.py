@@ -15,6 +15,7 @@ import numpy as np
 
 from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.naming import Names
+from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -222,6 +223,8 @@ class Objects(Names):
                 return issubclass(kind, asked)
         if core.emit.builds and isinstance(option, DType) and isinstance(value, _NUMBERS):
             return False  # Python's own
+        if isinstance(option, Class) and core.emit.builds and asks_metaclass(option):
+            return None
         if isinstance(option, Class):
             real = value.host if isinstance(value, Class) else value
             if isinstance(real, enum.Enum | type):  # an imported member or class, as it is

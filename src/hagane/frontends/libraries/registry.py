@@ -21,6 +21,7 @@ from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -32,7 +33,6 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
-    identity,
 )
 
 if TYPE_CHECKING:

@@ -266,9 +266,12 @@ class Carried:
 
     def _added_key(self, after: dict[int, Any]) -> Odd | None:
         """Return a key or attribute that an iteration adds to an object, which others may find."""
+        owners = self.holding.core.heap.owners
         for key, before in self.start.items():
             content = after.get(key)
-            if type(before) is dict and type(content) is dict and key in self.dicts:
+            if key not in self.dicts and key not in owners:
+                continue
+            if type(before) is dict and type(content) is dict:
                 for name, value in content.items():
                     if name not in before:
                         return name, MISSING, value

@@ -91,9 +91,9 @@ class Holding:
         if isinstance(slot, Fixed):
             return []
         if isinstance(slot, Maybe):
-            present, found = self._present(value)
+            present, found = self._present(value, slot.absent)
             flag = self.emit.as_scalar(present, "bool")
-            if found is None:
+            if found is slot.absent:
                 return [flag, *map(self._filler, leaves(slot.item))]
             return [flag, *self.apart(slot.item, found, contents)]
         if isinstance(slot, TensorSlot):
@@ -141,17 +141,17 @@ class Holding:
         """Whether a value is known not to be None."""
         return self._present(self.core.settle(value))[0] is True
 
-    def _present(self, value: Value) -> tuple[Value, Value]:
-        """Return whether a value is not None, and the value then."""
-        if value is None:
-            return False, None
+    def _present(self, value: Value, absent: Value = None) -> tuple[Value, Value]:
+        """Return whether a value is not None, or another one, and the value then."""
+        if value is absent:
+            return False, absent
         if not isinstance(value, Choice):
             return True, value
-        yes, a = self._present(value.yes)
-        no, b = self._present(value.no)
+        yes, a = self._present(value.yes, absent)
+        no, b = self._present(value.no, absent)
         flag = self.core.join_parts(value.condition, yes, no) if yes is not no else yes
-        if a is None or b is None:
-            return flag, b if a is None else a
+        if a is absent or b is absent:
+            return flag, b if a is absent else a
         return flag, self.core.join(value.condition, a, b)
 
     def _filler(self, leaf: TensorSlot | NumberSlot) -> Tensor:
@@ -181,8 +181,8 @@ class Holding:
             there = self.core.truth(flag) if present is None else self.core.decide(present)
             value = self.together(slot.item, tensors)
             if isinstance(there, bool):
-                return value if there else None
-            return Choice(there, value, None)
+                return value if there else slot.absent
+            return Choice(there, value, slot.absent)
         if isinstance(slot, TensorSlot):
             found = next(tensors)
             if slot.dtype in COMPLEX:
@@ -409,7 +409,7 @@ class Holding:
         elif isinstance(new, Fixed):
             return
         elif isinstance(new, Maybe) and not isinstance(old, Maybe):
-            there = not (isinstance(old, Fixed) and old.value is None)
+            there = not (isinstance(old, Fixed) and old.value is new.absent)
             flag = ir.tensor(np.array([there]))
             yield self.core.op("ConstantOfShape", self.emit.constant([count]), value=flag)
             if there:

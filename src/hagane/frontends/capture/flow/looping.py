@@ -171,8 +171,12 @@ class Looping:
         core = self.core
         assert core.frame is not None
         before, breaks = len(core.frame.exits), list[Exit]()
+        around, core.cleanups = core.cleanups, []  # those around the loop run behind it
         waiting = [(handling, len(handling.exits)) for handling in core.handlers]
-        core.turn(lambda: self.turn(k), breaks)
+        try:
+            core.turn(lambda: self.turn(k), breaks)
+        finally:
+            core.cleanups = around
         returns = core.frame.exits[before:]
         del core.frame.exits[before:]
         ends = [("break", e, (False, True, False, MISSING, False)) for e in breaks]
@@ -323,10 +327,12 @@ class Looping:
 
     def _hand_over(self) -> None:
         """Go on in the handler that takes the exception of the last iteration."""
-        handling, error = self.handler
-        path = self.knowledge.path
-        handling.exits.append(Exit("raise", error, self.core.heap.snapshot(), path))
-        self.core.dead = True
+        core, (handling, error) = self.core, self.handler
+        core.unwind([each for each in core.cleanups if each not in handling.cleanups])
+        if not core.dead:
+            path = self.knowledge.path
+            handling.exits.append(Exit("raise", error, core.heap.snapshot(), path))
+            core.dead = True
 
     def _end(self, finals: dict[str, Value], only_returns: bool) -> None:
         """Follow the ``return`` in the loop, by which alone it may end, and its ``else``."""

@@ -210,6 +210,7 @@ class Paths(Plain):
 
         core.heap.originals.fill(yes, no)
         core.heap.originals.fill(no, yes)
+        core.heap.complete(yes, no)
         before = self._sides, self._pairs, self._mark, self._joins
         self._sides, self._pairs, self._mark, self._joins = (yes, no), {}, mark, {}
         try:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from hagane.frontends.capture.flow.mixtures import NUMPY, mixes
 from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.values import (
+    Absent,
     Choice,
     DictRef,
     Fields,
@@ -94,9 +95,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
-    """A value, or None."""
+    """A value, or None; or what stands for an attribute that is not there."""
 
     item: Slot
+    absent: Value = None
 
 
 LONG = 8  # items of a list that are held in a tensor each, at most
@@ -156,7 +158,11 @@ def slot_of(value: Value, contents: Contents, also: Also) -> Slot | None:
     if isinstance(value, Choice):
         sides = (slot_of(side, contents, also) for side in (value.yes, value.no))
         return unified(*sides, mixing=True)
-    if value is None or isinstance(value, str | bytes) or (number_kind(value) and is_plain(value)):
+    if (
+        _is_nothing(value)
+        or isinstance(value, str | bytes)
+        or (number_kind(value) and is_plain(value))
+    ):
         return Fixed(value)
     if number_kind(value):
         return NumberSlot(number_kind(value), also(value))
@@ -205,14 +211,17 @@ def unified(a: Slot | None, b: Slot | None, *, mixing: bool = False) -> Slot | N
     if a is None or b is None:
         return None
     for one, other in ((a, b), (b, a)):
-        if isinstance(one, Fixed) and one.value is None:
-            if isinstance(other, Fixed) and other.value is None:
+        if isinstance(one, Fixed) and _is_nothing(one.value):
+            absent = one.value
+            known = other if isinstance(other, Maybe) and other.absent is absent else None
+            if isinstance(other, Fixed) and other.value is absent:
                 return other
-            return other if isinstance(other, Maybe) else Maybe(opened(other))
+            return Maybe(opened(other), absent) if known is None else known
         if isinstance(one, Maybe):
-            inner = other.item if isinstance(other, Maybe) else other
+            same = isinstance(other, Maybe) and other.absent is one.absent
+            inner = other.item if same and isinstance(other, Maybe) else other
             item = unified(one.item, inner, mixing=mixing)
-            return None if item is None else Maybe(opened(item))
+            return None if item is None else Maybe(opened(item), one.absent)
     if isinstance(a, TensorSlot) and isinstance(b, TensorSlot):
         return _tensor(a, b)
     if isinstance(a, Fixed | NumberSlot) and isinstance(b, Fixed | NumberSlot):
@@ -225,6 +234,11 @@ def unified(a: Slot | None, b: Slot | None, *, mixing: bool = False) -> Slot | N
         return _containers(a, b)
     texts = [*_texts(a), *_texts(b)]
     return OneOf(tuple(dict.fromkeys(texts))) if _texts(a) and _texts(b) else None
+
+
+def _is_nothing(value: Value) -> bool:
+    """Whether a value is None, or stands for an attribute that is not there."""
+    return value is None or isinstance(value, Absent)
 
 
 def _texts(slot: Slot) -> tuple[str | bytes, ...]:
@@ -413,7 +427,7 @@ def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot
         item = None if slot.item is None else loosened(slot.item, names, inside=True)
         return Listed(item, length)
     if isinstance(slot, Maybe):
-        return Maybe(loosened(slot.item, names, inside=inside))
+        return replace(slot, item=loosened(slot.item, names, inside=inside))
     if isinstance(slot, Parts):
         items = tuple(loosened(item, names, inside=inside) for item in slot.items)
         return replace(slot, items=items)

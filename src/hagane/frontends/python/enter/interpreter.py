@@ -8,10 +8,9 @@ from pathlib import Path
 from hagane.frontends.python.interpret.annotations import Annotations
 from hagane.frontends.python.interpret.calls import Calls
 from hagane.frontends.python.interpret.comprehensions import Comprehensions
-from hagane.frontends.python.interpret.contexts import Contexts
 from hagane.frontends.python.interpret.domain import Domain
-from hagane.frontends.python.interpret.exceptions import Exceptions
 from hagane.frontends.python.interpret.expressions import Expressions
+from hagane.frontends.python.interpret.leaving.contexts import Contexts
 from hagane.frontends.python.interpret.loops import Loops
 from hagane.frontends.python.interpret.operators import Operators
 from hagane.frontends.python.interpret.reading.attributes import Access
@@ -39,7 +38,6 @@ class Interpreter(
     Calls,
     Builtins,
     Statements,
-    Exceptions,
     Contexts,
     Loops,
     Comprehensions,

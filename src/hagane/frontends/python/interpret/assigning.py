@@ -11,6 +11,7 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain, known_place
 from hagane.frontends.python.interpret.reading.items import lost_part
 from hagane.frontends.python.interpret.reading.open_places import OpenPlaces
+from hagane.frontends.python.interpret.setting.settable import error_of_setting
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS
 from hagane.frontends.python.values.values import (
@@ -39,6 +40,7 @@ from hagane.symbolic import definitely_equal
 _OF_GRADIENTS = ("grad", "requires_grad", "name", "grad_var")
 _PARTS = ("flat", "real", "imag")
 _CONTENT = ("data", "array", "shape", "dtype", "strides", "T", *_PARTS)
+_OF_OBJECTS = ("__class__", "__dict__", "__bases__", "__mro__")  # what makes them what they are
 _STEPS = 16  # statements between two looks at the clock
 
 
@@ -270,27 +272,29 @@ class Assignments(OpenPlaces):
             self.either(receiver, lambda one: self.set_attribute(one, name, value))
             return
         value = self.domain.bind(receiver, name, value)
-        if isinstance(receiver, Instance):
+        if name in _OF_OBJECTS and isinstance(receiver, Instance | Class):
+            self.lost(f"an object whose '{name}' is set")
+        elif isinstance(receiver, Instance):
             if isinstance(receiver.cls, Class):
                 setter = self.find_in_class(receiver.cls, "__setattr__")
                 if setter is not MISSING:
                     self.call(self.bind(setter, receiver, receiver.cls), [name, value], {})
                     return
                 found = self.find_in_class(receiver.cls, name)
+                error = error_of_setting(self, receiver, receiver.cls, name)
+                if error is not None:
+                    raise error
                 if isinstance(found, Wrapped) and found.kind == "property":
-                    if found.arguments and found.arguments[0] is not None:
-                        self.call(found.arguments[0], [receiver, value], {})
+                    self.call(found.arguments[0], [receiver, value], {})
                     return
                 setter = self.descriptor(found, "__set__")
                 if setter is not MISSING:
                     self.call(setter, [found, receiver, value], {})
                     return
             if not self.tables.keep_member(self, receiver, name, value):
-                self.heap[receiver][name] = value
-                self.heap.changed(receiver)
+                self.set_own(receiver, name, value)
         elif isinstance(receiver, Class):
-            self.heap[receiver][name] = value
-            self.heap.changed(receiver)
+            self.set_own(receiver, name, value)
         elif isinstance(receiver, Library):
             self.tables.set_member(self, receiver, name, value)
         elif isinstance(receiver, Tensor):
@@ -302,7 +306,12 @@ class Assignments(OpenPlaces):
                 "and set it after the call",
             )
         elif isinstance(receiver, Function):
-            self.names_of_function(receiver)[name] = value
+            self.names_to_set(receiver)[name] = value
+        elif isinstance(receiver, Wrapped) and isinstance(receiver.function, Function):
+            if receiver.kind == "partial":  # it has names of its own
+                self.lost(f"'{name}' of a functools.partial is set")
+            else:
+                self.set_attribute(receiver.function, name, value)
         elif not isinstance(receiver, Unknown | Host | Wrapped):
             raise CheckError("attribute", f"attributes of {self.show(receiver)} cannot be set")
 
@@ -428,7 +437,8 @@ class Assignments(OpenPlaces):
             if isinstance(target, ast.Name):
                 self.heap[self.frame.key].pop(target.id, None)
             elif isinstance(target, ast.Attribute):
-                self.delete_attribute(self.evaluate(target.value), target.attr)
+                receiver = self.evaluate(target.value)
+                self.delete_attribute(receiver, self.own_name(receiver, target.attr))
             elif isinstance(target, ast.Subscript):
                 owner, index = self.evaluate(target.value), self.evaluate(target.slice)
                 self.either(owner, partial(self._delete, index=index))

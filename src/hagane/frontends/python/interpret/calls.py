@@ -6,11 +6,13 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from types import BuiltinFunctionType
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.library_calls import LibraryCalls
 from hagane.frontends.python.interpret.recursion import comes_nearer
+from hagane.frontends.python.interpret.setting.metaclasses import refuse_construction
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.printing import name_of
@@ -45,6 +47,7 @@ from hagane.graph.types import dtype_name
 _STILL, _MAX_RECURSION, _DEEPEST = 6, 40, 150
 # Functions that take all items at once; two of them may stop early.
 _CONSUMERS = (list, tuple, set, dict, sorted, sum, max, min, any, all)
+_READERS = frozenset((*_CONSUMERS, frozenset, zip, enumerate, map, filter, iter)) - {dict}
 
 
 class Calls(LibraryCalls):
@@ -147,6 +150,10 @@ class Calls(LibraryCalls):
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call any value of the program."""
+        if isinstance(function, Host) and isinstance(function.object, type | BuiltinFunctionType):
+            many = function.object in (max, min) and len(arguments) > 1
+            if function.object in _READERS and not many:
+                arguments = [self.read_once(argument) for argument in arguments]
         return self.domain.call(function, arguments, keywords)
 
     def apply(
@@ -166,6 +173,10 @@ class Calls(LibraryCalls):
                 )
             case Wrapped(kind="reference"):
                 return function.function
+            case Wrapped(kind="cached") if self.emit.builds:
+                return self.call_kept(function, arguments, keywords)
+            case Wrapped(kind="dispatching"):
+                return self.lost("a function that depends on the class of its argument")
             case Wrapped(kind="managed"):
                 return Managed(function.function, tuple(arguments), dict(keywords))
             case Wrapped(kind="within", arguments=(manager,)):
@@ -331,6 +342,8 @@ class Calls(LibraryCalls):
             made = self.made_for_real(cls.host, arguments, keywords)
             if made is not MISSING:
                 return made
+        if self.emit.builds:
+            refuse_construction(self, cls)
         made = Instance(self.heap.new({}), cls)
         order = self.resolution_order(cls)
         library = next((base for base in order if isinstance(base, Library)), None)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 
 from hagane.frontends.python.interpret.core import Core
@@ -40,7 +40,7 @@ class Comprehensions(Core):
     def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
         at_once, self.taken_whole = self.taken_whole is node, None
         with nullcontext() if at_once else self.emit.lazily():
-            source = self.evaluate(node.generators[0].iter)
+            source = self.read_once(self.evaluate(node.generators[0].iter))
             with self.heap.reading() as reads:
                 items = self._comprehension(node.generators, lambda: self._given(node.elt), source)
         made = self.new_stream(items)
@@ -114,12 +114,14 @@ class Comprehensions(Core):
     ) -> list[Value] | Many:  # fmt: skip
         outer = self.frame
         assert outer is not None
-        first = self.evaluate(generators[0].iter) if source is MISSING else source
-        items = self.sequence(first)
+        if source is MISSING:
+            source = self.read_once(self.evaluate(generators[0].iter))
+        items = self.sequence(source)
         frame = _inner_frame(self.heap.new({}), outer)
         self.frame = frame
         try:
-            return self._generate(generators, 0, items, result)
+            with self._in_turns(source):
+                return self._generate(generators, 0, items, result)
         finally:
             self.frame = outer
             self.collector.nodes.pop(frame.key, None)
@@ -172,8 +174,28 @@ class Comprehensions(Core):
     ) -> list[Value] | Many:
         if place + 1 == len(generators):
             return [self.settle(result())]
-        items = self.sequence(self.evaluate(generators[place + 1].iter))
-        return self._generate(generators, place + 1, items, result)
+        source = self.read_once(self.evaluate(generators[place + 1].iter))
+        items = self.sequence(source)
+        with self._in_turns(source):
+            return self._generate(generators, place + 1, items, result)
+
+    @contextmanager
+    def _in_turns(self, source: Value) -> Iterator[None]:
+        """Refuse code for the items of an iterator that reads what the iterator's changes.
+
+        The items are there before that code runs, which Python runs in between.
+        """
+        late = self.heap.late
+        if not isinstance(source, Stream) or not self.emit.literal:
+            yield
+            return
+        late.looped.add(source.key)
+        try:
+            yield
+        finally:
+            late.looped.discard(source.key)
+        if late.changed(source.key):
+            self.heap.refuse_unread()
 
     def _kept(self, generator: ast.comprehension) -> bool | None:
         """Return whether an item passes the conditions; None where nobody can tell.

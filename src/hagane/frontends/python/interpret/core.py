@@ -16,6 +16,7 @@ from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     MISSING,
+    Absent,
     Choice,
     Class,
     DictRef,
@@ -86,15 +87,18 @@ class Core(Streams):
         self.frame: Frame | None = None
         self.handlers: list[Any] = []  # the try statements around, innermost last
         self.attempts = 0  # of loops, in which errors of libraries are noted as the program's are
+        self.cleanups: list[Any] = []  # what runs where a path leaves the blocks around
         self.caught: list[CheckError] = []  # the exceptions that are being handled
         self.loops: list[list[Exit]] = []
         self.variables = self.heap.new({})  # context variables that the program set
         self.kept: dict[Any, list[Any]] = {}  # results of functions that functools keeps
         self.tags: dict[tuple[Any, str], Value] = {}  # attributes that the program gave tensors
+        self._absents: dict[tuple[int, str], Absent] = {}
         self._function_names: dict[tuple[Any, int], int] = {}  # where their attributes lie
         self.opened: set[int] = set()  # objects with attributes whose names are not known
         self._texts: dict[Term, str] = {}
         self._compared: dict[int, bool] = {}  # classes whose objects are compared by identity
+        self.unused: ast.expr | None = None  # an expression that is a statement
         self.tested: ast.expr | None = None  # an expression of which the truth alone counts
         self._joins: dict[str, int] = {}  # of how many joins a joined size is made
         self.modules: dict[str, ModuleRef] = {}
@@ -353,7 +357,7 @@ class Core(Streams):
 
     def leave(self, kind: str, value: Value, exits: list[Exit]) -> None:
         """End the current path here."""
-        self.domain.leave(kind, value, exits)
+        raise NotImplementedError
 
     def exit(self, kind: str, value: Value = None) -> Exit:
         """Return the current path as an exit."""
@@ -414,12 +418,17 @@ class Core(Streams):
 
     def names_of_function(self, function: Function) -> dict[str, Value]:
         """Return the attributes that the program gave a function."""
+        found: dict[str, Value] = self.heap[self.key_of_names(function)]
+        return found
+
+    def key_of_names(self, function: Function) -> int:
+        """Return where the attributes of a function lie."""
         place = (function.node, function.scope.key)
         key = self._function_names.get(place)
         if key is None or key not in self.heap.contents:
             key = self._function_names[place] = self.heap.new({})
-        found: dict[str, Value] = self.heap[key]
-        return found
+            self.heap.originals.keep(key, {})  # it has none where other paths are the first to ask
+        return key
 
     # Joins.
 

@@ -180,6 +180,8 @@ class Expressions(Core):
                         self.heap.late.note(where.key, name)
                     if self.heap.late.owed:
                         self.heap.check_owed(where.key, name)
+                    if self.handlers and name in self.heap.partly.get(where.key, ()):
+                        return self.name_where_set(found, name)
                     return found
             where = where.parent
         return self.global_name(self.frame.module, name)
@@ -236,6 +238,7 @@ class Expressions(Core):
     def _Dict(self, node: ast.Dict) -> Value:
         result: dict[Any, Value] = {}
         for key_node, value_node in zip(node.keys, node.values, strict=True):
+            key = None if key_node is None else self.evaluate(key_node)
             value = self.evaluate(value_node)
             if key_node is None:
                 content = self.heap[value] if isinstance(value, DictRef) else None
@@ -243,7 +246,6 @@ class Expressions(Core):
                     return self.lost("a dictionary whose keys are not known")
                 result.update(content)
                 continue
-            key = self.evaluate(key_node)
             known = self.key_in(result, key)
             if known is MISSING:
                 return self.lost("a dictionary whose keys are not known")
@@ -287,6 +289,8 @@ class Expressions(Core):
         else:
             self._yielded([value])
             self.emit.handed(value)
+            if node is not self.unused:
+                return self.lost("a value that is sent into a generator")
         return None
 
     def _YieldFrom(self, node: ast.YieldFrom) -> Value:

@@ -12,11 +12,14 @@ from hagane.frontends.python.interpret.objects_of_containers import (
     ObjectsOfContainers,
 )
 from hagane.frontends.python.interpret.objects_of_exceptions import ObjectsOfExceptions
+from hagane.frontends.python.interpret.setting.deleting import Deleting
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
+    Absent,
     Bound,
+    Choice,
     Class,
     Computed,
     DictRef,
@@ -29,8 +32,10 @@ from hagane.frontends.python.values.values import (
     Many,
     Method,
     Range,
+    Unset,
     Value,
     Wrapped,
+    may_be_absent,
     names_of_tuple,
 )
 from hagane.symbolic.logic import negate
@@ -45,7 +50,7 @@ _OBJECT = (
 _OF_FLAGS = ("__or__", "__and__", "__xor__", "__invert__", "__contains__", "__bool__")
 
 
-class Objects(ObjectsOfContainers, ObjectsOfExceptions):
+class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
     """Attributes of objects and classes of the program."""
 
     tables: Tables
@@ -53,6 +58,7 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._orders: dict[Class, list[Value]] = {}
+        self.heap.absent = self.absent_attribute
 
     # Objects.
 
@@ -87,25 +93,46 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
         if self.descriptor(found, "__set__") is not MISSING:
             return self.bind(found, value, value.cls)
         own = self.own_attribute(value, name)
-        if own is not MISSING:
+        if own is MISSING or (isinstance(own, Unset) and _is_cached(found)):
+            return self._beyond_own(value, value.cls, name, found)
+        if may_be_absent(own) and (
+            found is not MISSING or self.find_in_class(value.cls, "__getattr__") is not MISSING
+        ):
+            return self.either(own, partial(self._own_or_beyond, value, value.cls, name, found))
+        return own
+
+    def _own_or_beyond(
+        self, value: Instance, cls: Class, name: str, found: Value, own: Value
+    ) -> Value:
+        if not isinstance(own, Absent):
             return own
+        other = self._beyond_own(value, cls, name, found)
+        other = self._computed(value, name) if other is MISSING else other
+        return own if other is MISSING else other
+
+    def _beyond_own(self, value: Instance, cls: Class, name: str, found: Value) -> Value:
+        """Return an attribute that an object does not hold, given what its class has for it."""
+        if _is_cached(found):
+            made = self.call(found.function, [value], {})
+            self.set_own(value, name, made)
+            return made
         if found is not MISSING:
-            if self._is_described(value.cls, name):
+            if self._is_described(cls, name):
                 base = self.tables.stranger_of(self, value)
                 if base is not None:  # which may give objects another value
                     return self.tables.unread(self, f"{base}.{name}")
-            return self.bind(found, value, value.cls)
+            return self.bind(found, value, cls)
         if name == "__class__":
-            return value.cls
+            return cls
         if name == "__module__":
-            return getattr(value.cls.host, name, value.cls.module.name)
+            return getattr(cls.host, name, cls.module.name)
         if name == "__dict__":
             return self._namespace(value)
         if name == "__dataclass_fields__":
-            return self.class_attribute(value.cls, name)
+            return self.class_attribute(cls, name)
         base = self.tables.object_attribute(self, value, name)
         found = self._from_python(value, name) if base is MISSING else base
-        if found is MISSING and self._is_access(value.cls, name):
+        if found is MISSING and self._is_access(cls, name):
             return LibraryMethod(value, f"object.{name}")
         return found
 
@@ -139,6 +166,9 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
         self.observer.listed(names)
         for name in names:
             self.own_attribute(value, name)
+        self.refuse_half_set(value)
+        self.owned(value)
+        self.heap.namespaces.add(value.key)
         return DictRef(value.key)
 
     def own_attribute(self, value: Instance, name: str) -> Value:
@@ -158,19 +188,6 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
                 content[name] = found
                 self.heap.originals.read(value.key, name, found)
         return found
-
-    def delete_attribute(self, value: Value, name: str) -> None:
-        """Do ``del value.name``."""
-        if not isinstance(value, Instance):
-            self.lost("an attribute that is deleted")
-            return
-        if self.own_attribute(value, name) is MISSING:
-            raise CheckError("attribute", f"{self.show(value)} has no attribute '{name}'")
-        if value.host is None or self.host_attribute(value.host, name) is MISSING:
-            del self.heap[value][name]
-        else:
-            self.heap[value][name] = MISSING
-        self.heap.changed(value)
 
     # Members of objects from Python's own classes.
 
@@ -224,8 +241,21 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
             if isinstance(base, Class):
                 found = self.heap[base].get(name, MISSING)
                 if found is not MISSING:
-                    return found
+                    return self._or_of_bases(found, cls, base, name)
         return MISSING
+
+    def _or_of_bases(self, found: Value, cls: Class, base: Class, name: str) -> Value:
+        """Return a name of a class; on paths that did not set it there, that of further bases."""
+        if not may_be_absent(found):
+            return found
+        other = self.find_in_class(cls, name, after=base)
+
+        def put(one: Value) -> Value:
+            if isinstance(one, Choice):
+                return self.join(one.condition, put(one.yes), put(one.no))
+            return other if isinstance(one, Absent) else one
+
+        return found if other is MISSING else put(found)
 
     def resolution_order(self, cls: Class) -> list[Value]:
         """Return a class and its bases in Python's order (C3)."""
@@ -290,6 +320,7 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
         if name == "__mro__":
             return tuple(self.resolution_order(cls))
         if name == "__dict__":
+            self.refuse_half_set(cls)
             return DictRef(cls.key)
         if name == "__dataclass_fields__" and "dataclass" in cls.flags:
             described = self.described_fields(cls)
@@ -345,11 +376,10 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
                 self.initialise_exception(receiver, arguments)
                 return None
             case "__setattr__", (str() as attribute, content) if isinstance(receiver, Instance):
-                self.heap[receiver][attribute] = content
-                self.heap.changed(receiver)
+                self.set_own(receiver, attribute, content)
                 return None
-            case "__delattr__", (str() as attribute,):
-                self.delete_attribute(receiver, attribute)
+            case "__delattr__", (str() as attribute,) if isinstance(receiver, Instance):
+                self.delete_own(receiver, attribute)
                 return None
             case "__getattribute__" | "__getattr__", (str() as attribute,) if isinstance(
                 receiver, Instance
@@ -396,6 +426,11 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
                 return negate(self.knowledge.equal(items.length, 0))
             return bool(items)
         return True
+
+
+def _is_cached(found: Value) -> bool:
+    """Whether a name of a class is a ``cached_property``."""
+    return isinstance(found, Wrapped) and found.kind == "cached property"
 
 
 def _merged(orders: list[list[Value]]) -> list[Value]:

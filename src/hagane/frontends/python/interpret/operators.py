@@ -60,6 +60,10 @@ _SETS: dict[type[ast.operator], Callable[[Any, Any], list[Any]]] = {
     ast.BitXor: lambda a, b: [x for x in (*a, *b) if (x in a) != (x in b)],
 }
 
+_REFLECTED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE,
+}  # fmt: skip
+
 
 class Operators(Core):
     """Evaluates operators; the domain is asked first."""
@@ -308,19 +312,28 @@ class Operators(Core):
         )
 
     def _Compare(self, node: ast.Compare) -> Value:
-        left = self.evaluate(node.left)
-        result: Value = True
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.evaluate(right_node)
-            self.emit.label = self.collector.text(node)
-            found = self.compare(type(op), left, right)
-            if len(node.ops) == 1:
-                return found
-            result = self.as_truth(
-                both(self.as_term(self.truth(result)), self.as_term(self.truth(found)))
-            )
-            left = right
-        return result
+        return self._chained(node, self.evaluate(node.left), 0)
+
+    def _chained(self, node: ast.Compare, left: Value, place: int) -> Value:
+        """Compare a value with an operand of a chain, and that with the ones behind it."""
+        right = self.evaluate(node.comparators[place])
+        self.emit.label = self.collector.text(node)
+        found = self.compare(type(node.ops[place]), left, right)
+        rest = node.comparators[place + 1 :]
+        if not rest:
+            return found
+        holds = self.decide(self.truth(found))
+        if holds is False:
+            return False
+        if holds is True or not any(map(_may_change, rest)):
+            behind = self.truth(self._chained(node, right, place + 1))
+            return self.as_truth(both(self.as_term(holds), self.as_term(behind)))
+        return self.fork(
+            self.as_term(holds),
+            lambda: self.as_truth(self.as_term(self.truth(self._chained(node, right, place + 1)))),
+            lambda: False,
+            self.collector.text(node),
+        )
 
     def _comparison(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
         if kind in (ast.Is, ast.IsNot):
@@ -348,6 +361,10 @@ class Operators(Core):
             method = self.method_of(left, own)
             if method is not MISSING:
                 return self.call(method, [right], {})
+        if isinstance(right, Instance) and kind in _REFLECTED:
+            method = self.method_of(right, f"__{COMPARE[_REFLECTED[kind]][0]}__")
+            if method is not MISSING:
+                return self.call(method, [left], {})
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance):
             fields = self._fields_compared(left, right)
             if fields is not None:
@@ -467,6 +484,11 @@ def _are_tuples_of_tensors(left: Value, right: Value) -> bool:
 
 def _is_typing(found: Any) -> bool:
     return type(found).__module__ in ("typing", "types")
+
+
+def _may_change(node: ast.expr) -> bool:
+    """Whether an operand may do something, beside having a value."""
+    return any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for n in ast.walk(node))
 
 
 def _as(value: Value, truth: bool) -> Value:

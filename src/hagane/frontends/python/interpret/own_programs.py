@@ -16,8 +16,36 @@ def run_own(
     arguments: Sequence[Value],
     keywords: Mapping[str, Value],
 ) -> Value:
-    """Return the result of a program of hagane's, whose lines are no lines of the user's."""
+    """Return the result of a program of hagane's."""
+    return core.call(own_program(core, function), arguments, keywords)
+
+
+def own_program(core: Core, function: Callable[..., Any]) -> Function:
+    """Return a function of hagane's, whose lines are no lines of the user's."""
     found = core.lift(function)
     assert isinstance(found, Function)
-    hidden = replace(found, scope=replace(found.scope, is_user=False))
-    return core.call(hidden, arguments, keywords)
+    return replace(found, scope=replace(found.scope, is_user=False))
+
+
+def turns_of(iterator: Any) -> Any:
+    """Yield the items of an object with ``__next__``."""
+    while True:
+        try:
+            item = iterator.__next__()
+        except StopIteration:
+            return
+        yield item
+
+
+def items_of(container: Any) -> Any:
+    """Yield the items of an object with ``__len__`` and ``__getitem__``."""
+    for place in range(len(container)):
+        yield container[place]
+
+
+def next_or(iterator: Any, default: Any) -> Any:
+    """Return the next item of an object with ``__next__``, or a default behind the last one."""
+    try:
+        return iterator.__next__()
+    except StopIteration:
+        return default

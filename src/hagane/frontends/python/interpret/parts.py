@@ -265,6 +265,32 @@ class Parts:
         """Compare the result with the shape that the function's annotation promises."""
         raise NotImplementedError
 
+    def set_own(self, owner: Instance | Class, name: str, value: Value) -> None:
+        """Set an attribute that the object itself holds."""
+        raise NotImplementedError
+
+    def name_where_set(self, found: Value, name: str) -> Value:
+        """Return a variable that some paths alone have set, unless a handler waits for it."""
+        raise NotImplementedError
+
+    def call_kept(
+        self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+    ) -> Value:
+        """Return the result of a function that keeps results."""
+        raise NotImplementedError
+
+    def read_once(self, value: Value) -> Value:
+        """Return an object's iterator in place of an object whose class says how it is read."""
+        raise NotImplementedError
+
+    def refuse_half_set(self, owner: Instance | Class) -> None:
+        """Refuse to show all attributes of an object where some paths alone set one of them."""
+        raise NotImplementedError
+
+    def names_to_set(self, function: Function) -> dict[str, Value]:
+        """Return the attributes of a function, to be changed."""
+        raise NotImplementedError
+
     def find_in_class(self, cls: Class, name: str, after: Class | None = None) -> Value:
         """Return a name from a class or its bases."""
         raise NotImplementedError

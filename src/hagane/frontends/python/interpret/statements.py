@@ -11,6 +11,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.assigning import Assignments
 from hagane.frontends.python.interpret.matching import as_branches
+from hagane.frontends.python.interpret.setting.metaclasses import refuse_metaclass
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -76,6 +77,7 @@ class Statements(Assignments):
 
     def _do_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
+            self.unused = node.value
             self.evaluate(node.value)
 
     def _do_Pass(self, node: ast.Pass) -> None:
@@ -148,11 +150,22 @@ class Statements(Assignments):
         return value if isinstance(result, Unknown) else result
 
     def _do_ClassDef(self, node: ast.ClassDef) -> None:
+        try:
+            value = self._defined_class(node)
+        except CheckError as error:
+            self._bind_name(node.name, Unknown(error.message, told=True, failed=True))
+            raise
+        self._bind_name(node.name, value)
+
+    def _defined_class(self, node: ast.ClassDef) -> Value:
         outer = self.frame
         assert outer is not None
         bases = tuple(self.as_base(self.evaluate(base)) for base in node.bases)
         cls = Class(self.heap.new({}), node.name, bases, outer.module)
         self._inherit(cls)
+        if self.emit.builds:
+            given = next((k.value for k in node.keywords if k.arg == "metaclass"), None)
+            refuse_metaclass(self, cls, None if given is None else self.evaluate(given))
         frame = Frame(
             cls.key, outer.file, outer.module, outer, outer.is_user, is_class=True, caller=outer,
             cls=cls,
@@ -178,7 +191,7 @@ class Statements(Assignments):
         for decorator in reversed(node.decorator_list):
             if not _documents(decorator):
                 value = self._decorated(self.evaluate(decorator), value)
-        self._bind_name(node.name, value)
+        return value
 
     def made_class(
         self, name: str, bases: Sequence[Value], attributes: Mapping[Any, Value]

@@ -161,11 +161,12 @@ class Lift(Core):
                         return made
                 return Bound(self.lift(found.__func__), owner)
             case property():
-                return Wrapped("property", self.lift(found.fget), (self.lift(found.fset),))
+                deleter = {"deleter": self.lift(found.fdel)}
+                return Wrapped("property", self.lift(found.fget), (self.lift(found.fset),), deleter)
             case functools.partialmethod():
                 return self.lift_function(partial_method(found.func, *found.args, **found.keywords))
             case functools.cached_property():
-                return Wrapped("property", self.lift(found.func))
+                return Wrapped("cached property", self.lift(found.func))
             case functools.partial():
                 return Wrapped(
                     "partial",
@@ -287,6 +288,8 @@ class Lift(Core):
             if info._field_type is dataclasses._FIELD:  # type: ignore[attr-defined]
                 cls.fields.append((name, self._default(info)))
                 cls.flags.add("dataclass")
+        if getattr(own.get("__dataclass_params__"), "frozen", False):
+            cls.flags.add("frozen")
         return cls
 
     def as_base(self, base: Value) -> Value:
@@ -463,6 +466,6 @@ def _is_hidden(name: str) -> bool:
     return name in (
         "__dict__", "__weakref__", "__module__", "__doc__", "__annotations__",
         "__abstractmethods__", "_abc_impl", "__dataclass_fields__", "__dataclass_params__",
-        "__init_subclass__", "__subclasshook__", "__class_getitem__", "__match_args__",
+        "__subclasshook__", "__class_getitem__",
         "__orig_bases__", "__parameters__", "__static_attributes__", "__firstlineno__",
     )  # fmt: skip

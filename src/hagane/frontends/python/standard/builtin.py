@@ -25,8 +25,10 @@ from hagane.frontends.python.standard.kept import KeptResults
 from hagane.frontends.python.standard.outside import World
 from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
+    Absent,
     Bound,
     Choice,
     Class,
@@ -51,7 +53,6 @@ from hagane.frontends.python.values.values import (
     Unset,
     Value,
     Wrapped,
-    identity,
     is_plain,
     is_size,
 )
@@ -434,8 +435,7 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         if default:
             found = self.attempt(lambda: self.find_attribute(value, name))
             return self.either(found, lambda v: default[0] if _is_missing(v) else v)
-        found = self.find_attribute(value, name)
-        return self.attribute(value, name) if found is MISSING else found
+        return self.attribute(value, name)
 
     def _call_setattr(self, value: Value, name: Value, content: Value) -> Value:
         if not isinstance(name, str):
@@ -450,17 +450,6 @@ class Builtins(Iterables, KeptResults, World, Arguments):
             return self.lost("an attribute whose name is not known is deleted")
         self.delete_attribute(value, name)
         return None
-
-    def _call_SimpleNamespace(self, *mappings: Value, **attributes: Value) -> Value:
-        assert self.frame is not None
-        found: dict[str, Value] = {}
-        for mapping in mappings:
-            known = self.mapping(mapping)
-            if known is None:
-                return self.lost("a SimpleNamespace of names that are not known")
-            found.update(known)
-        cls = Class(self.heap.new({}), "SimpleNamespace", (), self.frame.module)
-        return Instance(self.heap.new({**found, **attributes}), cls)
 
     def _call_TypeVar(self, name: Value, *_: Value, **__: Value) -> Value:
         # Bounds may be classes of the program; nothing at run time asks for them.
@@ -479,7 +468,11 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         assert self.frame is not None
         if self.frame.key == self.frame.module.key:
             return self._call_globals()
+        partly = self.heap.partly.get(self.frame.key, ())
         names = self.heap.contents[self.frame.key]
+        half = next((name for name in partly if names.get(name, MISSING) is not MISSING), None)
+        if half is not None:
+            return self.lost(f"all names of a function, of which some paths alone set '{half}'")
         own = {k: v for k, v in names.items() if v is not MISSING and not str(k).startswith("<")}
         return self.new_dict(own)
 
@@ -513,7 +506,7 @@ def _is_missing(found: Value) -> bool:
     """Whether an attribute that the program asks for is not there."""
     if isinstance(found, Unset):
         found.asked.append(True)
-    return found is MISSING or isinstance(found, Unset)
+    return found is MISSING or isinstance(found, Unset | Absent)
 
 
 def _is_known(found: Any) -> bool:

@@ -10,16 +10,14 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.reading.streams import TAKEN
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.counters import COUNTER
+from hagane.frontends.python.standard.generators import OF_GENERATORS, Generators
 from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.values import (
     MISSING,
-    Advancing,
     DictRef,
-    Endless,
     Instance,
     ListRef,
     Many,
@@ -34,12 +32,12 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Expr, maximum, minimum, mod, product
+from hagane.symbolic import Expr, minimum, mod, product
 from hagane.symbolic.expression import multiply
 from hagane.symbolic.term import Term
 
 
-class Containers(Sets, Ordering):
+class Containers(Generators, Sets, Ordering):
     """Calls methods of Python's own containers."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -78,6 +76,8 @@ class Containers(Sets, Ordering):
             return found
         if isinstance(receiver, SetRef):
             return self.set_method(receiver, name, arguments)
+        if isinstance(receiver, Stream) and name in OF_GENERATORS:
+            return self.generator_method(receiver, name, arguments)
         if isinstance(receiver, Stream):
             return self.next_of(receiver, ())
         if isinstance(receiver, tuple) and name == "numel":
@@ -106,62 +106,6 @@ class Containers(Sets, Ordering):
         if not isinstance(content, dict):
             raise CheckError("capture", f"'{name}' of a dictionary whose keys are not known")
         return tuple(getattr(content, name)())
-
-    def next_of(self, stream: Value, default: Sequence[Value]) -> Value:
-        """Take the next item of an iterator."""
-        if stream is None and self.emit.builds:
-            raise CheckError("type", "None is not an iterator")
-        if not isinstance(stream, Stream):
-            return self.lost("next() of what is not an iterator")
-        content = self.heap[stream.key]
-        self.check_stream(stream)
-        if isinstance(content, Advancing):
-            return self._advanced(content, default)
-        if isinstance(content, Many):
-            return self._next_of_many(stream, content, default)
-        if not content:
-            if default:
-                return default[0]
-            raise CheckError("value", "StopIteration: the iterator is used up")
-        self.heap[stream.key] = content[1:]
-        return content[0]
-
-    def _advanced(self, content: Advancing, default: Sequence[Value]) -> Value:
-        items, held = content.items, self.heap[content.taken]
-        place = held[TAKEN]
-        count = items.length if isinstance(items, Many) else len(items)
-        has_items = self.decide(self.knowledge.less(place, count))
-        if has_items is False:
-            if default:
-                return default[0]
-            raise CheckError("value", "StopIteration: the iterator is used up")
-        if not default or has_items is True:
-            used_up = self.negated(has_items)
-            self.fail_where(used_up, StopIteration, "the iterator is used up")
-            held[TAKEN] = place + 1
-            return self.item_at(items, place)
-        held[TAKEN] = minimum(place + 1, count)
-        return self.fork(
-            self.as_term(has_items), lambda: self.item_at(items, place), lambda: default[0],
-            "an iterator has items left",
-        )  # fmt: skip
-
-    def _next_of_many(self, stream: Stream, content: Many, default: Sequence[Value]) -> Value:
-        rule = content.at
-        at = None if rule is None else (lambda k: rule(k + 1))
-        if isinstance(content, Endless):
-            self.heap[stream.key] = Endless(content.element, content.length, at)
-            return content.item(0)
-        left = content.length - 1
-        has_items = self.decide(self.knowledge.less(0, content.length))
-        if not default or has_items is True or not self.emit.builds:
-            self.heap[stream.key] = Many(content.element, left, at)
-            return content.item(0)
-        self.heap[stream.key] = Many(content.element, maximum(left, 0), at)
-        return self.fork(
-            self.as_term(has_items), lambda: content.item(0), lambda: default[0],
-            "an iterator has items left",
-        )  # fmt: skip
 
     def _text_method(
         self,
@@ -463,7 +407,11 @@ class Containers(Sets, Ordering):
                 content.clear()
                 return None
             case "popitem":
-                return content.popitem()
+                last = arguments[0] if arguments else keywords.get("last", True)
+                if not content:
+                    raise CheckError("key", "KeyError: 'popitem(): dictionary is empty'")
+                key = [*content][-1 if last else 0]
+                return key, content.pop(key)
         return self.lost(f"the method '{name}' of dictionaries")
 
     def _at_open_key(

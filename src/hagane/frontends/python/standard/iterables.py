@@ -10,6 +10,8 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.values import (
+    MISSING,
+    Class,
     DictRef,
     Earlier,
     Endless,
@@ -115,6 +117,10 @@ class Iterables(StandardLibrary):
         return self.new_stream(Many(at(0), minimum(*lengths), at))
 
     def _call_reversed(self, value: Value) -> Value:
+        if isinstance(value, Instance) and isinstance(value.cls, Class):
+            own = self.find_in_class(value.cls, "__reversed__")
+            if own is not MISSING:
+                return self._call_iter(self.call(self.bind(own, value, value.cls), [], {}))
         items = self.sequence(value)
         if isinstance(items, Many):
             last = items.length - 1

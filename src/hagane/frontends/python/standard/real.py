@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.exceptions import Raised
+from hagane.frontends.python.interpret.leaving.exceptions import Raised
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import Given, UnknownValue, fill_defaults, like

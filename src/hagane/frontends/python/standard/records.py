@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.own_programs import own_program
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.values import (
@@ -114,7 +115,7 @@ class Records(StandardLibrary):
                 value = default
             if settings.get("passed"):
                 passed.append(value)
-            elif "frozen" in cls.flags:
+            elif cls.flags & {"frozen", "named tuple"}:
                 self.heap[made][name] = value
             else:
                 self.set_attribute(made, name, value)
@@ -154,6 +155,19 @@ class Records(StandardLibrary):
             return self.evaluate(node)
         finally:
             self.collector.muted -= 1
+
+    def _call_SimpleNamespace(self, *mappings: Value, **attributes: Value) -> Value:
+        assert self.frame is not None
+        found: dict[str, Value] = {}
+        for mapping in mappings:
+            known = self.mapping(mapping)
+            if known is None:
+                return self.lost("a SimpleNamespace of names that are not known")
+            found.update(known)
+        names = {"__eq__": own_program(self, _are_same_names)}
+        cls = Class(self.heap.new(names), "SimpleNamespace", (), self.frame.module)
+        cls.flags.add("by value")
+        return Instance(self.heap.new({**found, **attributes}), cls)
 
     def _call_is_dataclass(self, value: Value) -> Value:
         cls = value.cls if isinstance(value, Instance) else value
@@ -217,6 +231,11 @@ class Records(StandardLibrary):
 
 def _dataclass_decorator(value: Any, **_: Any) -> Any:
     return value
+
+
+def _are_same_names(left: Any, right: Any) -> bool:
+    """Compare two namespaces."""
+    return type(right).__name__ == "SimpleNamespace" and vars(left) == vars(right)
 
 
 __all__ = ["Records"]

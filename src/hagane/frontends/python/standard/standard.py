@@ -8,6 +8,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, exact, round_down, round_up
@@ -15,6 +16,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.iterators import Iterators
 from hagane.frontends.python.values import complex_math
 from hagane.frontends.python.values.printing import name_of
+from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -33,10 +35,15 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Value,
     Wrapped,
-    identity,
     is_plain,
 )
 from hagane.symbolic import Dim
+
+# Methods that say how an object is copied, beside __copy__ and __deepcopy__.
+_STATES = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+
+# The comparisons that functools.total_ordering makes of one.
+_COMPARISONS: dict[str, Any] = vars(functools)["_convert"]
 
 
 class StandardLibrary(Iterators):
@@ -171,6 +178,10 @@ class StandardLibrary(Iterators):
             return value
         if value.key in done:
             return done[value.key]
+        own = self._own_copy(value, "__deepcopy__", [self.new_dict()])
+        if own is not MISSING:
+            done[value.key] = own
+            return own
         done[value.key] = made = self._call_copy(value)
         self.copies[made.key] = self.copies.get(value.key, value.key)
         content = self.heap[value]
@@ -196,11 +207,27 @@ class StandardLibrary(Iterators):
                 return DictRef(self.heap.new(content), value.kind)
             return self.new_dict(content, value.kind)
         if isinstance(value, Instance):
+            own = self._own_copy(value, "__copy__", [])
+            if own is not MISSING:
+                return own
             other = Instance(self.heap.new(dict(self.heap[value])), value.cls, value.host)
             if (items := self.inherited(value)) is not None:
                 self.hold_items(other, self._call_copy(items))
             return other
         return value
+
+    def _own_copy(self, value: Value, name: str, arguments: list[Value]) -> Value:
+        """Return the copy that a class says how to make; ``MISSING`` if it says nothing."""
+        if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+            return MISSING
+        own = self.find_in_class(value.cls, name)
+        if own is not MISSING:
+            return self.call(self.bind(own, value, value.cls), arguments, {})
+        for name in _STATES if self.emit.builds else ():
+            found = self.find_in_class(value.cls, name)
+            if found is not MISSING and "_dataclass" not in getattr(found, "name", ""):
+                return self.lost(f"a copy of an object whose class has '{name}'")
+        return MISSING
 
     def _call_namedtuple(
         self, typename: Value, field_names: Value, *, rename: Value = False,
@@ -234,6 +261,11 @@ class StandardLibrary(Iterators):
             cls = value.cls if isinstance(value, Instance) else value
             if not isinstance(cls, Class):
                 return self.lost(f"the names of {self.show(value)}")
+            own = self.find_in_class(cls, "__dir__")
+            if own is not MISSING and isinstance(value, Instance):
+                items = self.call(self.bind(own, value, cls), [], {})
+                return self.call(Host(sorted), [items], {})
+            self.refuse_half_set(value)
             if isinstance(value, Instance):
                 names.update(self.heap[value])
             for base in self.resolution_order(cls):
@@ -243,17 +275,43 @@ class StandardLibrary(Iterators):
                     return self.lost(f"the names of {base.name}")
         return self.new_list(sorted(n for n in names if isinstance(n, str) and n[:1] != "<"))
 
+    def _call_total_ordering(self, cls: Value) -> Value:
+        if isinstance(cls, Class):
+            content = self.heap[cls]
+            root = next((name for name in _COMPARISONS if name in content), None)
+            for name, function in _COMPARISONS.get(root or "", ()):
+                content.setdefault(name, self.lift(function))
+        return cls
+
+    def _call_singledispatch(self, function: Value) -> Value:
+        return Wrapped("dispatching", function)
+
+    def _call_registered(self, what: Value) -> Value:
+        return what if isinstance(what, Function) else Host(identity)
+
+    _call_singledispatchmethod = _call_singledispatch
+
+    def _call_suppress(self, *kinds: Value) -> Value:
+        return Wrapped("suppress", None, kinds)
+
+    def _call_closing(self, thing: Value) -> Value:
+        return Wrapped("closing", thing)
+
     def _call_cached_property(self, function: Value) -> Value:
-        return Wrapped("property", function)
+        return Wrapped("cached property", function)
 
     def _call_property(
         self, fget: Value = None, fset: Value = None, fdel: Value = None, doc: Value = None
     ) -> Value:
-        del fdel, doc
-        return Wrapped("property", fget, (fset,))
+        del doc
+        return Wrapped("property", fget, (fset,), {"deleter": fdel})
 
-    def _call_with_setter(self, value: Value, function: Value) -> Value:
-        return replace(value, arguments=(function,))
+    def _call_with_accessor(self, value: Value, kind: Value, function: Value) -> Value:
+        if kind == "getter":
+            return replace(value, function=function)
+        if kind == "setter":
+            return replace(value, arguments=(function,))
+        return replace(value, keywords={"deleter": function})
 
     def _call_wraps(self, original: Value, *_: Value, **__: Value) -> Value:
         return Wrapped("partial", Host(_renamed), (original,))
@@ -264,10 +322,10 @@ class StandardLibrary(Iterators):
         return replace(function, name=name_of(original))
 
     def _call_lru_cache(self, function: Value = None, **_: Value) -> Value:
-        return function if isinstance(function, Function) else Host(identity)
+        return self._call_cache(function) if isinstance(function, Function) else Host(cache)
 
     def _call_cache(self, function: Value) -> Value:
-        return function
+        return Wrapped("cached", function) if self.emit.builds else function
 
     def _call_identity(self, value: Value) -> Value:
         return value
@@ -281,7 +339,6 @@ class StandardLibrary(Iterators):
     _call_overload = _call_identity
     _call_final = _call_identity
     _call_override = _call_identity
-    _call_total_ordering = _call_identity
 
     def _call_contextmanager(self, function: Value) -> Value:
         return Wrapped("managed", function)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from operator import is_
 from typing import Any, NoReturn, Protocol
 
+from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.late import LateReads, Noted
 from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.originals import Originals
@@ -52,6 +53,12 @@ class Heap:
         self._views: dict[int, Callable[[], Any]] = {}
         self.late = LateReads(lambda: self.contents, self.dictionaries)
         self.originals = Originals()
+        self.owners: dict[int, Value] = {}  # objects of the program that were given attributes
+        self.absent: Callable[[Value, int, str], Value] = lambda owner, key, name: MISSING
+        self.partly: dict[int, set[str]] = {}  # names that were set on some paths alone
+        self.namespaces: set[int] = (
+            set()
+        )  # objects whose attributes the program has as a dictionary
 
     def new(self, content: Any) -> int:
         """Return the key of a new object."""
@@ -99,6 +106,8 @@ class Heap:
             self.late.note(key)
         if self.late.owed:
             self.check_owed(key)
+        if key in self.namespaces and type(content) is not dict:
+            self.refuse(OPEN, "attributes of an object whose names are not known are set")
         self.contents[key] = content if type(content) is not Many else self.ruled(content)
         self._own.discard(key)  # others may have it, too
         self.originals.change(key)
@@ -158,11 +167,15 @@ class Heap:
                     "make it anew, or of a copy",
                 )
         if self.late.changed(key):
-            self.refuse(
-                "capture",
-                "an iterator is read after something that its code reads has changed; make a list "
-                "of its items first, or read it in a loop with that code in its body",
-            )
+            self.refuse_unread()
+
+    def refuse_unread(self) -> NoReturn:
+        """Refuse an iterator whose code reads something that the program has changed."""
+        self.refuse(
+            "capture",
+            "an iterator is read after something that its code reads has changed; make a list "
+            "of its items first, or read it in a loop with that code in its body",
+        )
 
     def put(self, key: int, content: Any) -> None:
         """Set the content of an object that changes no more than it did for the program."""
@@ -174,6 +187,23 @@ class Heap:
         self.originals.change(ref.key)
         if self.links is not None and ref.key in self.links.keys:
             self.links.changed(ref.key)
+
+    def complete(self, yes: dict[int, Any], no: dict[int, Any]) -> None:
+        """Give objects what an attribute is to them on the one of two paths that did not set it."""
+        for key, one in list(yes.items()):
+            other = no.get(key)
+            if one is other or type(one) is not dict or type(other) is not dict:
+                continue
+            if key in self.dictionaries:
+                continue
+            for contents, held, more in ((yes, one, other), (no, other, one)):
+                names = [n for n, v in more.items() if v is not MISSING]
+                lacking = [n for n in names if held.get(n, MISSING) is MISSING]
+                if lacking:
+                    self.partly.setdefault(key, set()).update(lacking)
+                if lacking and key in self.owners:
+                    absent = {n: self.absent(self.owners[key], key, n) for n in lacking}
+                    contents[key] = {**held, **absent}
 
     def drop(self, key: int) -> None:
         """Forget the content of an object that nothing refers to any more."""

@@ -5,7 +5,7 @@ Python runs it when an item is asked for, not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -118,8 +118,12 @@ class LateReads:
 
     def changed(self, iterator: int) -> bool:
         """Whether something that the code of an iterator reads is no more what it was."""
+        return self.have_changed(self._reads.get(iterator, ()))
+
+    def have_changed(self, reads: Iterable[Read]) -> bool:
+        """Whether something that was read is no more what it was."""
         contents = self._contents()
-        for key, name, before in self._reads.get(iterator, ()):
+        for key, name, before in reads:
             after = self._held(key, name) if key in contents else before
             if not _are_same(before, after):
                 return True

@@ -30,6 +30,10 @@ class Originals:
         if key in self._contents:
             self._names.setdefault(key, {})[name] = value
 
+    def is_original(self, key: int, name: str | None) -> bool:
+        """Whether a name of a real object was read from it, and the object is as it was."""
+        return key not in self._changed and name in self._names.get(key, ())
+
     def change(self, key: int) -> None:
         """Note that an object is changed."""
         if key in self._contents:

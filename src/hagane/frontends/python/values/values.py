@@ -147,6 +147,11 @@ class Unset(Unknown):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Absent(Unknown):
+    """What stands for an attribute on the paths that did not set it, beside its value on others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Doubtful(Unknown):
     """A name's value at the start of an iteration: of another type in the first one than later."""
 
@@ -170,6 +175,13 @@ def alternatives(value: Value) -> list[Value]:
     if isinstance(value, Choice):
         return [*alternatives(value.yes), *alternatives(value.no)]
     return [value]
+
+
+def may_be_absent(value: Value) -> bool:
+    """Whether a value is that of an attribute which some paths did not set."""
+    if isinstance(value, Choice):
+        return may_be_absent(value.yes) or may_be_absent(value.no)
+    return isinstance(value, Absent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,16 +501,6 @@ class Fields(tuple[Value, ...]):
         made = super().__new__(cls, items)
         made.names = names
         return made
-
-
-def identity(value: Any) -> Any:
-    """Return ``value``: a decorator that changes no type."""
-    return value
-
-
-def with_setter(value: Any, function: Any) -> Any:
-    """Return a property with another setter: as ``property.setter`` does."""
-    raise NotImplementedError(value, function)
 
 
 MISSING = object()

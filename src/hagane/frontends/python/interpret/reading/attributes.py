@@ -7,12 +7,13 @@ import enum
 import sys
 from collections import Counter, OrderedDict, defaultdict
 from functools import partial
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import Any
 
 from hagane.frontends.python.interpret.reading.items import Items
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.stand_ins import forget_kept, registered, with_accessor
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -39,7 +40,7 @@ from hagane.frontends.python.values.values import (
     Value,
     Wrapped,
     is_plain,
-    with_setter,
+    may_be_absent,
 )
 from hagane.symbolic import Expr
 
@@ -91,7 +92,7 @@ class Access(Items):
             return self.lost("an attribute of an object that has some of names not known")
         if found is MISSING:
             self._no_attribute(value, name)
-        return found
+        return self.where_set(found, value, name) if may_be_absent(found) else found
 
     def _no_attribute(self, value: Value, name: str) -> None:
         if isinstance(value, Tensor):
@@ -156,16 +157,20 @@ class Access(Items):
                 return self._asked(value.host, partial(getattr, value.host, name))
             case Function() if name in _OF_FUNCTIONS:
                 return self.lost(f"'{name}' of a function")
-            case Wrapped(kind="property") if name == "setter":
-                return Bound(Host(with_setter), value)
-            case Wrapped(kind="property") if name in ("getter", "deleter"):
-                return Host(lambda function: value)
+            case Wrapped(kind="property") if name in ("getter", "setter", "deleter"):
+                return Wrapped("partial", Host(with_accessor), (value, name))
             case Wrapped(kind="partial") if name in ("func", "args", "keywords"):
                 return {
                     "func": value.function,
                     "args": value.arguments,
                     "keywords": self.new_dict(value.keywords),
                 }[name]
+            case Wrapped(kind="dispatching") if name == "register":
+                return Host(registered)
+            case Wrapped(kind="cached") if name == "__wrapped__":
+                return value.function
+            case Wrapped(kind="cached") if name == "cache_clear":
+                return Wrapped("partial", Host(forget_kept), (value,))
             case Wrapped() if isinstance(value.function, Function):
                 return self.find_attribute(value.function, name)
             case Wrapped(kind="frame") if name in ("f_back", "f_locals"):
@@ -220,7 +225,7 @@ class Access(Items):
         kinds = {
             ListRef: list,
             SetRef: set,
-            Stream: iter(()).__class__,
+            Stream: GeneratorType,
             Range: range,
             Real: float,
         }

@@ -23,6 +23,7 @@ from hagane.frontends.python.values.values import (
     Library,
     ListRef,
     Many,
+    Method,
     Outside,
     Range,
     Real,
@@ -98,7 +99,7 @@ class Items(OpenKeys, Iteration):
             isinstance(index, Outside) or not isinstance(index, Unknown)
         ):
             return self._dict_item(value, index)
-        if isinstance(index, Unknown):
+        if isinstance(index, Unknown) and not (self.emit.builds and isinstance(value, Instance)):
             return index
         if isinstance(value, Instance):
             if names_of_tuple(value) is not None:
@@ -107,6 +108,8 @@ class Items(OpenKeys, Iteration):
             if isinstance(own, tuple):
                 return self.item(own, index)
             method = self.method_of(value, "__getitem__")
+            if isinstance(method, Method) and self._is_lacking(value, index):
+                method = self.method_of(value, "__missing__")
             if method is not MISSING:
                 return self.call(method, [index], {})
         if isinstance(value, Library):
@@ -174,6 +177,15 @@ class Items(OpenKeys, Iteration):
         raise CheckError(
             "key", f"KeyError: expected one of the keys {known or '(none)'}, got {index!r}"
         )
+
+    def _is_lacking(self, value: Instance, index: Value) -> bool:
+        """Whether a dictionary of the program's own class has no item at a key, and a way then."""
+        held = self.inherited(value)
+        content = self.heap[held] if isinstance(held, DictRef) else None
+        if not isinstance(content, dict) or self.method_of(value, "__missing__") is MISSING:
+            return False
+        key = self.key_in(content, index)
+        return key is not MISSING and key not in content
 
     def _at_no_key(self, content: dict[Any, Value], index: Tensor) -> Value:
         """Return the item at a tensor that is none of the keys, which are others by identity."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
+from hagane.frontends.python.interpret.own_programs import items_of, run_own, turns_of
 from hagane.frontends.python.interpret.reading.containing import Containing
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
@@ -164,7 +165,7 @@ class Iteration(Containing):
             if method is MISSING:
                 continue
             if name == "__iter__":
-                return self.sequence(self.call(method, [], {}))
+                return self.sequence(self._iterator_by(method))
             length = self.call(self.attribute(value, "__len__"), [], {})
             if isinstance(length, int) and (length <= MAX_UNROLLED or self.emit.builds):
                 return [self.call(method, [place], {}) for place in range(length)]
@@ -176,6 +177,25 @@ class Iteration(Containing):
                 self.knowledge.path = entry
                 return Many(item, length)
         raise CheckError("type", f"{self.show(value)} is not iterable")
+
+    def _iterator_by(self, method: Value) -> Value:
+        """Return what an ``__iter__`` gives, as an iterator of Python's own."""
+        found = self.call(method, [], {})
+        if isinstance(found, Instance) and self.method_of(found, "__next__") is not MISSING:
+            return run_own(self, turns_of, [found], {})
+        return found
+
+    def read_once(self, value: Value) -> Value:
+        """Return an object's iterator in place of an object whose class says how it is read."""
+        if not isinstance(value, Instance) or not isinstance(value.cls, Class):
+            return value
+        own = self.find_in_class(value.cls, "__iter__")
+        if own is not MISSING:
+            return self._iterator_by(self.bind(own, value, value.cls))
+        names = ("__getitem__", "__len__") if self.emit.builds else ()
+        if names and all(self.find_in_class(value.cls, name) is not MISSING for name in names):
+            return run_own(self, items_of, [value], {})
+        return value
 
     def sequence_or_keys(self, container: Instance) -> Any:
         """Return the keys of a dictionary-like object, or its items."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.interpret.leaving.exceptions import Exceptions
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -22,10 +23,16 @@ from hagane.frontends.python.values.values import (
     Instance,
     Managed,
     Value,
+    Wrapped,
 )
+from hagane.symbolic.path import PathCondition
+
+_WAYS = ("return", "break", "continue")
+_ANY = ast.Try([], [ast.ExceptHandler(None, None, [])], [], [])
+ast.fix_missing_locations(_ANY)
 
 
-class Contexts(Core):
+class Contexts(Exceptions):
     """Runs ``with``."""
 
     tables: Tables
@@ -46,6 +53,7 @@ class Contexts(Core):
         own = isinstance(manager, Instance) and isinstance(manager.cls, Class)
         entered = manager
         leaves = not own
+        taken = self._taking(manager)
         if isinstance(manager, Instance) and isinstance(manager.cls, Class):
             enter = self.find_in_class(manager.cls, "__enter__")
             if enter is not MISSING:
@@ -53,27 +61,80 @@ class Contexts(Core):
                 leaves = True
         elif isinstance(manager, Host) and isinstance(manager.object, contextlib.nullcontext):
             entered = manager.object.enter_result
+        elif isinstance(manager, Wrapped) and manager.kind in ("suppress", "closing"):
+            entered = manager.function
         else:
             entered = self.tables.entered(self, manager)
         if item.optional_vars is not None:
             self.assign(item.optional_vars, entered)
+        if taken is not None:
+            self._with_handler(manager, taken, partial(self._with, rest, body))
+            return
+        if not leaves:
+            self._with(rest, body)
+            return
+        around = list(self.cleanups)
+        self.at_leaving(partial(self._left, manager))
         try:
             self._with(rest, body)
         except CheckError:
-            if leaves:
-                self._left(manager)
+            self.cleanups = around
+            dead, self.dead = self.dead, False
+            self._left(manager)
+            self.dead = self.dead or dead
             raise
-        if leaves:
+        self.cleanups = around
+        if not self.dead:
             self._left(manager)
 
     def _left(self, manager: Value) -> None:
-        """Leave a manager, also where the path ended within it."""
-        dead, self.dead = self.dead, False
+        """Leave a manager."""
         if isinstance(manager, Instance) and isinstance(manager.cls, Class):
             self.call(self.attribute(manager, "__exit__"), [None, None, None], {})
-        else:
+        elif isinstance(manager, Wrapped) and manager.kind == "closing":
+            self.call(self.attribute(manager.function, "close"), [], {})
+        elif not isinstance(manager, Wrapped):
             self.tables.left(self, manager)
-        self.dead = self.dead or dead
+
+    # Managers that take exceptions.
+
+    def _taking(self, manager: Value) -> Callable[[CheckError], Value] | None:
+        """Return what says whether a manager takes an exception; None if it leaves them alone."""
+        if isinstance(manager, Wrapped) and manager.kind == "suppress":
+            return lambda error: self.is_one_of(error, manager.arguments)
+        if not isinstance(manager, Instance) or not isinstance(manager.cls, Class):
+            return None
+        function = self.find_in_class(manager.cls, "__exit__")
+        if not isinstance(function, Function) or not _looks_at_exceptions(function.node):
+            return None
+        return lambda error: self.call(
+            self.attribute(manager, "__exit__"), [*self.described(error), None], {}
+        )
+
+    def _with_handler(
+        self, manager: Value, takes: Callable[[CheckError], Value], run: Callable[[], object]
+    ) -> None:
+        """Run a body whose exceptions a manager is told of, and may take."""
+        before = tuple(self.cleanups)
+        self.at_leaving(partial(self._left, manager))
+        handling, error = self.attempted(_ANY, run)
+        self.cleanups = list(before)
+        if error is not None and handling.is_passed:
+            raise error
+
+        def handle(error: CheckError) -> None:
+            self.caught.append(error)
+            try:
+                condition = self.decide(self.truth(takes(error)))
+                error.first = error.met
+                again = partial(self.end_by, error, error.message)
+                if isinstance(condition, bool):
+                    return None if condition or self.dead else again()
+                self.fork(condition, lambda: None, again)
+            finally:
+                self.caught.pop()
+
+        self.go_on(handling, error, handle, partial(self._left, manager))
 
     def _within(
         self,
@@ -82,23 +143,60 @@ class Contexts(Core):
         rest: Sequence[ast.withitem],
         body: Sequence[ast.stmt],
     ) -> None:
-        """Run a generator, and the body where it yields."""
+        """Run a generator, and the body where it yields.
+
+        Paths that leave the body run the rest of the generator first, all of them at once.
+        """
         outer, loops, ended = self.frame, self.loops, False
+        assert outer is not None
+        left: Value = MISSING
 
         def resume(value: Value) -> None:
-            nonlocal ended
+            nonlocal ended, left
             inner, turns = self.frame, self.loops
-            self.frame, self.loops = outer, loops
+            entry, exits, own = self.knowledge.path, outer.exits, list[Exit]()
+            if self.emit.builds:
+                outer.exits = own
+            self.frame, self.loops = outer, [*loops[:-1], own] if self.emit.builds else loops
             try:
                 if item.optional_vars is not None:
                     self.assign(item.optional_vars, value)
                 self._with(rest, body)
             finally:
-                self.frame, self.loops = inner, turns
+                self.frame, self.loops, outer.exits = inner, turns, exits
+            if own:
+                left = self._ended(own, entry)
             ended, self.dead = self.dead, False
 
         self.managed(manager, resume)
         self.dead = self.dead or ended
+        if left is not MISSING and not self.dead:
+            self._leave_as(left, outer.exits)
+
+    def _ended(self, exits: Sequence[Exit], entry: PathCondition) -> Value:
+        """Go on with all paths that left a block, and with its end; return how they did."""
+        ends = []
+        for each in exits:
+            ways = tuple(each.kind == kind for kind in _WAYS)
+            result = each.value if each.kind == "return" else MISSING
+            ends.append(Exit("end", (*ways, result), each.contents, each.path))
+        if not self.dead:
+            ends.append(self.exit("end", (False, False, False, MISSING)))
+        return self.merge(ends, entry)
+
+    def _leave_as(self, left: Value, exits: list[Exit]) -> None:
+        """Leave a block in one of the ways in which its paths did."""
+        *ways, result = left
+        for kind, way in zip(_WAYS, ways, strict=True):
+            condition = self.decide(self.truth(way))
+            if condition is False or self.dead:
+                continue
+            target = exits if kind == "return" else self.loops[-1]
+            leave = partial(self.leave, kind, result, target)
+            if condition is True:
+                leave()
+            else:
+                self.fork(condition, leave, lambda: None)
 
     # Loops over generators.
 
@@ -142,6 +240,22 @@ class Contexts(Core):
         self.managed(Managed(function, tuple(arguments), keywords), resume)
         self.dead = self.dead or ended
         return True
+
+
+def _looks_at_exceptions(node: ast.AST) -> bool:
+    """Whether an ``__exit__`` asks for the exception, or may say that it takes it."""
+    if not isinstance(node, ast.FunctionDef):
+        return True
+    given = node.args
+    names = {one.arg for one in (*given.posonlyargs, *given.args)[1:]}
+    names |= {one.arg for one in (given.vararg, given.kwarg) if one is not None}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and part.id in names:
+            return True
+        value = part.value if isinstance(part, ast.Return) else None
+        if value is not None and not (isinstance(value, ast.Constant) and not value.value):
+            return True
+    return False
 
 
 def _counted(node: ast.expr) -> tuple[ast.expr, bool]:

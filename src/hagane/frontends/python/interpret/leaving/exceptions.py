@@ -6,9 +6,11 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
-from hagane.frontends.python.interpret.core import Core, Exit
+from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.interpret.leaving.unwinding import Cleanup, Unwinding
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.values import (
@@ -65,6 +67,8 @@ class Handling:
         entry: The path on which it was entered.
         frame: The frame that its names are of.
         turns: The number of loops around it.
+        is_passed: Whether the exception that ended its body is none that it takes.
+        cleanups: What runs where a path leaves the blocks around its handlers.
         exits: Exceptions of some paths, which part within the body.
     """
 
@@ -72,10 +76,12 @@ class Handling:
     entry: PathCondition
     frame: Frame
     turns: int
+    cleanups: tuple[Cleanup, ...] = ()
+    is_passed: bool = False
     exits: list[Exit] = field(default_factory=list)
 
 
-class Exceptions(Core):
+class Exceptions(Unwinding):
     """Runs ``raise``, ``assert``, ``try``."""
 
     tables: Tables
@@ -112,12 +118,17 @@ class Exceptions(Core):
             error = self._exception(node, what)
             if isinstance(error, Raised):
                 error.stated = True
+        else:
+            error = CheckError("raises", f"raises {what}")
+        self.end_by(error, what)
+
+    def end_by(self, error: CheckError, what: str) -> None:
+        """Go on in the handler of an exception; without one, the path ends by it."""
+        if self.handlers or self.caught:
             if self.catches(error):
                 raise error
             if self.dead:
                 return
-        else:
-            error = CheckError("raises", f"raises {what}")
         self._end_by(error, what)
 
     def _end_by(self, error: CheckError, what: str) -> None:
@@ -159,12 +170,7 @@ class Exceptions(Core):
         what = f"{error.__name__}: {text}"
         found = Raised(what, Host(error(text)))
 
-        def end() -> None:
-            if self.catches(found):
-                raise found
-            if not self.dead:
-                self._end_by(found, what)
-
+        end = partial(self.end_by, found, what)
         if condition is True:
             end()
         elif self._is_taken(found):
@@ -211,13 +217,16 @@ class Exceptions(Core):
         path = self.knowledge.path
         if path.scope is found.entry.scope and len(path.decisions) == len(found.entry.decisions):
             return True
-        if found is not self.handlers[-1]:
-            if isinstance(error, Raised) and error.stated and not self.emit.builds:
+        if found is not self.handlers[-1] and not self.emit.builds:
+            if isinstance(error, Raised) and error.stated:
                 return False  # taken for not raised, as without a handler
             self.lost("an exception that the data decide, and that passes a 'try'")
             return False
-        found.exits.append(Exit("raise", error, self.heap.snapshot(), path))
-        self.dead = True
+        self.unwind([each for each in self.cleanups if each not in found.cleanups])
+        if not self.dead:
+            path = self.knowledge.path
+            found.exits.append(Exit("raise", error, self.heap.snapshot(), path))
+            self.dead = True
         return False
 
     def clause_for(self, found: Handling, error: CheckError) -> ast.ExceptHandler | None:
@@ -232,10 +241,13 @@ class Exceptions(Core):
         if handler.type is None:
             return True
         options = self.evaluate(handler.type)
-        return any(
-            self._is_kind(error, option)
-            for option in (options if isinstance(options, tuple) else (options,))
-        )
+        return self.is_one_of(error, options)
+
+    def is_one_of(self, error: CheckError, options: Value) -> bool:
+        """Whether an exception is of a class, or of one of several."""
+        if isinstance(options, tuple):
+            return any(self.is_one_of(error, option) for option in options)
+        return self._is_kind(error, options)
 
     def _is_kind(self, error: CheckError, option: Value) -> bool:
         raised = getattr(error, "value", None)
@@ -247,7 +259,7 @@ class Exceptions(Core):
                 return True
             kinds = [base.object for base in order if isinstance(base, Host)]
         else:
-            kinds = [_class_of(error)]
+            kinds = [class_of(error)]
         if isinstance(option, Unknown):
             return True
         if not isinstance(option, Host) or not isinstance(option.object, type):
@@ -257,69 +269,103 @@ class Exceptions(Core):
     def attempt(self, run: Callable[[], Value]) -> Value:
         """Return the result of a call, ``MISSING`` where it raises an AttributeError."""
         assert self.frame is not None
-        tried = Handling(_ATTEMPT, self.knowledge.path, self.frame, len(self.loops))
-        frame = self.frame
+        around = tuple(self.cleanups)
+        tried = Handling(_ATTEMPT, self.knowledge.path, self.frame, len(self.loops), around)
         self.handlers.append(tried)
         try:
             found = run()
         except CheckError as error:
             if self.dead or self.clause_for(tried, error) is None or error.code in OWN:
                 raise
-            self.frame = frame
-            del self.loops[tried.turns :]
+            self.back_at(tried)
             return MISSING
         finally:
             self.handlers.remove(tried)
         return self.lost("an attribute that the data decide") if tried.exits else found
 
     def _do_Try(self, node: ast.Try) -> None:
-        frame, error = self.frame, None
-        assert frame is not None
-        left = [(exits, len(exits)) for exits in self._ways_out(frame)]
-        handling = Handling(node, self.knowledge.path, frame, len(self.loops))
+        before = tuple(self.cleanups)
+        if node.finalbody:
+            self.at_leaving(partial(self.execute, node.finalbody))
+        handling, error = self.attempted(node, partial(self.execute, node.body))
+        if error is not None and handling.is_passed:
+            self._finally(node, before, error)
+            return
+        try:
+            self.go_on(
+                handling, error, partial(self._handle, handling), partial(self.execute, node.orelse)
+            )
+        except CheckError as raised:
+            self.back_at(handling)
+            self._finally(node, before, raised)
+            return
+        if error is None and node.handlers and not handling.exits and not self.dead:
+            self.collector.notice(self.here(), "'try': the path without an exception is checked")
+        self.cleanups = list(before)
+        self.execute(node.finalbody)
+
+    def attempted(
+        self, node: ast.Try, run: Callable[[], object]
+    ) -> tuple[Handling, CheckError | None]:
+        """Run the body of a ``try``; return it with the exception that ends all of its paths."""
+        assert self.frame is not None
+        around = tuple(self.cleanups)
+        handling = Handling(node, self.knowledge.path, self.frame, len(self.loops), around)
         self.handlers.append(handling)
         try:
-            self.execute(node.body)
+            run()
         except CheckError as raised:
             self.handlers.pop()
-            self.frame = frame
-            del self.loops[handling.turns :]
-            if self.dead or raised.code in OWN or self.clause_for(handling, raised) is None:
-                self._finally(node.finalbody, left, handling.entry)
-                raise
-            error = raised
-        else:
-            self.handlers.pop()
-        self._go_on(node, handling, error)
-        self._finally(node.finalbody, left, handling.entry)
+            self.back_at(handling)
+            handling.is_passed = (
+                self.dead or raised.code in OWN or self.clause_for(handling, raised) is None
+            )
+            return handling, raised
+        self.handlers.pop()
+        return handling, None
 
-    def _go_on(self, node: ast.Try, handling: Handling, error: CheckError | None) -> None:
-        """Run the continuation of a ``try`` body: its ``else``, or a handler on each path."""
+    def back_at(self, handling: Handling) -> None:
+        """Go on in the frame and within the loops of a ``try``."""
+        self.frame = handling.frame
+        del self.loops[handling.turns :]
+        self.cleanups = list(handling.cleanups)
+
+    def go_on(
+        self,
+        handling: Handling,
+        error: CheckError | None,
+        handle: Callable[[CheckError], object],
+        otherwise: Callable[[], object],
+    ) -> None:
+        """Go on behind the body of a ``try``, on each path as it ended."""
         if error is not None:
-            handler = self.clause_for(handling, error)
-            assert handler is not None
-            self._handle(handler, error)
+            handle(error)
         elif not self.dead:
-            self.execute(node.orelse)
+            otherwise()
         if not handling.exits:
-            if error is None and node.handlers and not self.dead:
-                self.collector.notice(
-                    self.here(), "'try': the path without an exception is checked"
-                )
             return
         ends = [] if self.dead else [self.exit("end")]
         for taken in handling.exits:
             self.merge([taken], handling.entry)
             assert isinstance(taken.value, CheckError)
-            handler = self.clause_for(handling, taken.value)
-            assert handler is not None
-            self._handle(handler, taken.value)
+            handle(taken.value)
             if not self.dead:
                 ends.append(self.exit("end"))
         if ends:
             self.merge(ends, handling.entry)
 
-    def _handle(self, handler: ast.ExceptHandler, error: CheckError) -> None:
+    def described(self, error: CheckError) -> tuple[Value, Value]:
+        """Return the class of an exception, and the exception itself."""
+        value = getattr(error, "value", Unknown("an exception", told=True))
+        if isinstance(value, Class):
+            return value, self.call(value, [], {})
+        if isinstance(value, Instance) and isinstance(value.cls, Class):
+            return value.cls, value
+        return Host(class_of(error)), value
+
+    def _handle(self, handling: Handling, error: CheckError) -> None:
+        handler = self.clause_for(handling, error)
+        assert handler is not None
         if handler.name:
             value = getattr(error, "value", Unknown("an exception", told=True))
             error.held = value
@@ -330,39 +376,14 @@ class Exceptions(Core):
         finally:
             self.caught.pop()
 
-    def _ways_out(self, frame: Frame) -> list[list[Exit]]:
-        """Return where paths go that leave a block: returns, turns of loops, handlers."""
-        return [frame.exits, *self.loops, *(handling.exits for handling in self.handlers)]
-
-    def _finally(
-        self, body: Sequence[ast.stmt], left: Sequence[tuple[list[Exit], int]], entry: PathCondition
-    ) -> None:
-        """Run the code that ends a ``try``: on the path that goes on, and on those that leave it.
-
-        Args:
-            body: The code.
-            left: Where paths go that leave, and how many had left before.
-            entry: The path on which the ``try`` was entered.
-        """
-        if not body:
-            return
-        leaving = [(exits, exits[count:]) for exits, count in left]
+    def _finally(self, node: ast.Try, around: Sequence[Cleanup], error: CheckError) -> None:
+        """Run what follows an error in any case, and raise it again if that does not leave."""
+        self.cleanups = list(around)
         dead, self.dead = self.dead, False
-        if not dead or not any(found for _, found in leaving):
-            self.execute(body)
-        end = None if self.dead or dead else self.exit("end")
-        for exits, found in leaving:
-            del exits[len(exits) - len(found) :]
-            for taken in found:
-                self.merge([taken], entry)
-                self.execute(body)
-                if not self.dead:
-                    exits.append(
-                        replace(taken, contents=self.heap.contents, path=self.knowledge.path)
-                    )
-        if end is not None:
-            self.merge([end], entry)
-        self.dead = end is None
+        self.execute(node.finalbody)
+        left, self.dead = self.dead, self.dead or dead
+        if not left:
+            raise error
 
 
 def _asks_for_device(test: ast.expr) -> bool:
@@ -370,7 +391,7 @@ def _asks_for_device(test: ast.expr) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr in _DEVICES for n in ast.walk(test))
 
 
-def _class_of(error: CheckError) -> type[BaseException]:
+def class_of(error: CheckError) -> type[BaseException]:
     """Return the class of the exception that an error is in Python."""
     raised = getattr(error, "value", None)
     if isinstance(raised, Host):

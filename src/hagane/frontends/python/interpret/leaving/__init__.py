@@ -1,0 +1,1 @@
+"""How paths leave blocks: exceptions, context managers, and code that runs in any case."""

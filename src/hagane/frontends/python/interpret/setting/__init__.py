@@ -1,0 +1,1 @@
+"""Attributes that a program sets and deletes."""
