@@ -58,8 +58,10 @@ _ADDED = frozenset(
      "numpy.ndarray.partition", "numpy.ndarray.is_integer", "numpy.ndarray.__float__",
      "numpy.ndarray.__int__", "torch.Tensor.__float__", "torch.Tensor.__int__",
      *(f"torch.distributions.Distribution.{name}" for name in (
-         "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode")),
-     "torch.distributions.kl_divergence", "torch.distributions.MixtureSameFamily.log_prob",
+         "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode",
+         "covariance_matrix", "_validate_args")), "torch.distributions.kl_divergence",
+     *(f"torch.distributions.transforms.Transform.{name}" for name in (
+         "__call__", "log_abs_det_jacobian", "inv")),
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")

@@ -10,6 +10,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.torch.functions.networks.normalising import spectral_norm
+from hagane.frontends.libraries.torch.functions.numbers.given import (
+    given_distribution,
+    given_transform,
+)
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
@@ -55,6 +59,10 @@ def lift_torch(core: Core, found: Any) -> Value:
         name = core.tables.name_of(cls)
         if name is not None and name in TORCH.layers and name != "torch.nn.Module":
             return Instance(core.heap.new(computed), Library(name), found)
+    if isinstance(found, torch.distributions.Distribution):
+        return given_distribution(core, found)
+    if isinstance(found, torch.distributions.Transform):
+        return given_transform(core, found)
     return MISSING
 
 

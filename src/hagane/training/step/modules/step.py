@@ -42,6 +42,9 @@ _GATHERED: dict[type, str] = {
     dict: ": gather the modules in a torch.nn.ModuleDict",
 }
 
+_COMPUTED = "compute it in the loss, or pass its .detach()"
+_COMPUTED_READ = "compute it in the loss"
+
 
 class TorchStep(Step[TorchProgram]):
     """One step of training: loss, gradients and update, compiled.
@@ -160,7 +163,9 @@ class TorchStep(Step[TorchProgram]):
             return self._compile(module, given, sizes, free)
 
         found = self._found(kind, given, made, check=check, anew=anew)
-        check_computed(given.leaves, found.foreign)
+        arguments = [(f"the argument '{name}'", value) for name, value in given.leaves.items()]
+        groups = self._optimizer.param_groups
+        check_computed(arguments, groups, found.foreign, _COMPUTED)
         return found
 
     def _settings(self) -> object:
@@ -224,6 +229,8 @@ class TorchStep(Step[TorchProgram]):
             for index, p in enumerate(group["params"])
             if p.requires_grad and id(p) not in known
         ]
+        reads = [(f"'{name}', which the loss reads,", value) for name, value in others.items()]
+        check_computed(reads, groups, foreign, _COMPUTED_READ)
         made = step_program(
             captured.graph,
             [*paths.values(), *others],
