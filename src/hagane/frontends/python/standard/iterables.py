@@ -10,6 +10,7 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.values import (
+    MISSING,
     DictRef,
     Earlier,
     Endless,
@@ -124,6 +125,10 @@ class Iterables(StandardLibrary):
         return self.as_many(tuple(items))[0]
 
     def _call_reversed(self, value: Value) -> Value:
+        if isinstance(value, Tensor | Instance):
+            own = self.find_attribute(value, "__reversed__")
+            if own is not MISSING:
+                return self.call(own, [], {})
         items = self.sequence(value)
         if isinstance(items, Many):
             last = items.length - 1

@@ -216,9 +216,10 @@ class TorchStep(Step[TorchProgram]):
         paths = {key: captured.names.get(key, name) for key, name in paths.items()}
         others = read_arrays(captured, paths.keys(), training.updates)
         read = [(name, p) for name, p in others.items() if isinstance(p, torch.Tensor)]
+        registered = torch.nn.Module.parameters(module)  # whatever else its class has by that name
         trained = {
             name: numbers[id(p)]
-            for name, p in [*((paths[id(p)], p) for p in module.parameters()), *read]
+            for name, p in [*((paths[id(p)], p) for p in registered), *read]
             if p.requires_grad and id(p) in numbers
         }
         known = {*paths, *(id(p) for _, p in read)}
