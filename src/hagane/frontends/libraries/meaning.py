@@ -50,7 +50,8 @@ _ADDED = frozenset(
      *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
      *(f"torch.nn.{name}.flatten_parameters" for name in ("RNN", "GRU", "LSTM")),
-     "torch.Tensor.__reversed__", "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
+     "torch.Tensor.__reversed__", "torch.nn.utils.rnn.pack_padded_sequence",
+     "torch.nn.utils.rnn.pad_packed_sequence",
      *(f"torch.func.{name}" for name in (
          "functional_call", "vmap", "<vmap>", "grad", "grad_and_value", "<grad>",
          "<grad_and_value>", "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian",

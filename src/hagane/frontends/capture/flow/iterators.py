@@ -55,9 +55,9 @@ class Iterators(Numbers):
         return made
 
     def _reversed(self, value: Value) -> Value:
-        if isinstance(value, Tensor | Instance):
-            if self.core.find_attribute(value, "__reversed__") is not MISSING:
-                return NONE  # which gives what it returns
+        given = isinstance(value, Tensor | Instance)
+        if given and self.core.find_attribute(value, "__reversed__") is not MISSING:
+            return NONE  # which gives what it returns
         items = self._items(value)
         if not isinstance(items, Rows):
             return NONE

@@ -57,7 +57,7 @@ def lift_torch(core: Core, found: Any) -> Value:
             cls = cls.__bases__[0]
             computed = _computed(core, torch, found)
         name = core.tables.name_of(cls)
-        if name is not None and name in TORCH.layers and name != "torch.nn.Module":
+        if name is not None and name in TORCH.layers:
             return Instance(core.heap.new(computed), Library(name), found)
     if isinstance(found, torch.distributions.Distribution):
         return given_distribution(core, found)
