@@ -46,6 +46,22 @@ def test_an_empty_part_of_a_region_is_minus_infinity_or_zero() -> None:
     assert (old.array == 0).all()
 
 
+def test_samples_outside_of_the_image_are_no_maxima() -> None:
+    x, images = -np.ones((1, 1, 4, 4)), np.zeros(1, np.int32)
+    box = np.array([[0.0, 0, 9, 4]])  # rows of parts: inside, partly inside, outside
+    found = F.roi_max_align_2d(x, box, images, (3, 1), 1.0, 2)
+    assert found.array.ravel().tolist() == [-1, -1, -np.inf]
+    mean = F.roi_average_align_2d(x, box, images, (3, 1), 1.0, (2, 1))
+    assert mean.array.ravel().tolist() == [-1, -0.5, 0]
+
+
+def test_no_regions_give_no_parts() -> None:
+    x, none = np.ones((1, 2, 4, 4), "f"), np.zeros((0, 4), "f")
+    for name in ("roi_max_pooling_2d", "roi_average_pooling_2d", "roi_max_align_2d"):
+        found = getattr(F, name)(x, none, np.zeros(0, np.int32), (3, 1), 1.0)
+        assert found.shape == (0, 2, 3, 1)
+
+
 @pytest.mark.parametrize("batch", [(), (3,)])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_sparse_products_are_those_of_whole_matrices(

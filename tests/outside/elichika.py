@@ -210,8 +210,7 @@ def in_hagane(graph: Any, feeds: dict[str, np.ndarray]) -> list[Any]:
     """Return the outputs of hagane's engine."""
     import hagane
 
-    found: list[Any] = hagane.InferenceSession(graph).run(None, feeds)
-    return found
+    return listed(graph, hagane.InferenceSession(graph).run(None, feeds))
 
 
 def in_onnxruntime(graph: Any, feeds: dict[str, np.ndarray]) -> list[Any]:
@@ -225,10 +224,21 @@ def in_onnxruntime(graph: Any, feeds: dict[str, np.ndarray]) -> list[Any]:
     onnx.checker.check_model(proto)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    found: list[Any] = onnxruntime.InferenceSession(proto.SerializeToString(), options).run(
-        None, feeds
+    return listed(
+        graph, onnxruntime.InferenceSession(proto.SerializeToString(), options).run(None, feeds)
     )
-    return found
+
+
+def listed(graph: Any, found: list[Any]) -> list[Any]:
+    """Return outputs with the arrays of lists, which leave joined beside their sizes."""
+    values = {value.name: x for value, x in zip(graph.graph.outputs, found, strict=True)}
+    results: list[Any] = []
+    for name, x in values.items():
+        if f"{name}.sizes" in values:
+            results += np.split(x, np.cumsum(values[f"{name}.sizes"])[:-1])
+        elif not name.endswith(".sizes") or name.removesuffix(".sizes") not in values:
+            results.append(x)
+    return results
 
 
 def flat(value: Any) -> Iterator[Any]:

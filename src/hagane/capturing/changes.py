@@ -20,6 +20,7 @@ def apply_changes(
     values: Mapping[str, Any],
     given: Mapping[str, Any],
     tensors: Mapping[str, TensorLeaf],
+    known: dict[str, Any] | None = None,
 ) -> None:
     """Change the arguments of a call as the program would have.
 
@@ -28,21 +29,33 @@ def apply_changes(
         values: The outputs of the graph by name.
         given: The objects of the caller by path.
         tensors: The tensors of the caller by path.
+        known: The tensors that outputs are, as :func:`rebuilt` takes it.
     """
     steps: list[Callable[[], None]] = []  # nothing changes before all new content is there
     for change in changes:
         for path, name in change.written.items():
             steps.append(_writing(tensors[path], values[name]))
+            if known is not None:
+                known[name] = tensors[path].value
         if change.path not in given:
             continue
         real = given[change.path]
-        steps += content_changes(change, real, values, returned, given)
+        steps += content_changes(change, real, values, returned, given, known)
     for step in steps:
         step()
 
 
-def check_apart(changes: Sequence[Change], tensors: Sequence[TensorLeaf]) -> None:
-    """Refuse calls in which memory that is written belongs to two arguments.
+def check_apart(
+    changes: Sequence[Change], tensors: Sequence[TensorLeaf], held: Sequence[Any] = (),
+    state: Sequence[Any] = (),
+) -> None:  # fmt: skip
+    """Refuse calls in which memory that is written belongs to an argument and something else.
+
+    Args:
+        changes: The arguments that are written.
+        tensors: All arguments that are tensors.
+        held: Tensors that the program finds elsewhere.
+        state: Those of them that are written.
 
     Raises:
         Obstacle: It does.
@@ -57,6 +70,14 @@ def check_apart(changes: Sequence[Change], tensors: Sequence[TensorLeaf]) -> Non
                     f"'{leaf.path}', which the call writes in place, shares memory with "
                     f"'{other.path}'"
                 )
+        if any(_share(leaf.value, other) for other in held):
+            raise Obstacle(
+                f"'{leaf.path}', which the call writes in place, shares memory with a tensor "
+                "that the program reads elsewhere"
+            )
+    for leaf in tensors:
+        if any(_share(leaf.value, other) for other in state):
+            raise Obstacle(f"'{leaf.path}' shares memory with an attribute that the call writes")
 
 
 def _share(a: Any, b: Any) -> bool:

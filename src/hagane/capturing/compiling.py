@@ -10,6 +10,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from hagane.capturing.arguments import array_leaf, read_arguments
@@ -41,7 +42,7 @@ from hagane.frontends.capture.interface.rebuilding import rebuilt
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
     ("_model", "_fullgraph", "_explain", "_dynamic", "_signature", "_variants", "_seen", "_told",
-     "_short", "_lock", "_bound", "captures")
+     "_short", "_lock", "_writing", "_bound", "captures")
 )  # fmt: skip
 _SELF = ("train", "eval", "requires_grad_", "to", "cpu", "float", "double", "half")
 
@@ -65,6 +66,7 @@ class Compiled:
         self._seen: dict[Any, dict[Any, set[Any]]] = {}
         self._told: set[str] = set()
         self._lock = threading.RLock()
+        self._writing = threading.RLock()  # held by calls that change attributes
         self._short: Shortcut | None = None  # the way of the last call
         self._bound: Any = weakref.WeakKeyDictionary()
         self.captures: list[str] = []
@@ -98,6 +100,15 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"hagane.compile({_name(self._model)})"
+
+    @property
+    def __hagane_original__(self) -> Any:
+        """The function or model itself, which captures of other programs follow."""
+        return self._model
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        """Return how copies and pickles are made: of the original, to be compiled anew."""
+        return _again, (self._model, self._fullgraph, self._explain, self._dynamic)
 
     # Calls.
 
@@ -158,7 +169,11 @@ class Compiled:
                 reason += "hagane.no_backprop_mode() for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
             if not wants_gradients(tensors):
-                result = rebuilt(structure, variant.run(tree), returned, objects(tree))
+                known: dict[str, Any] = {}
+                with self._writing if variant.captured.state else nullcontext():
+                    made = variant.run(tree, known)
+                there = {x.path: x.value for x in found if isinstance(x, TensorLeaf)}
+                result = rebuilt(structure, made, returned, {**objects(tree), **there}, known)
                 self._short = Shortcut.of(variant, tree, args, kwargs)
                 return result
             if getattr(self._model, "training", False):
@@ -306,6 +321,25 @@ class Compiled:
             print(f"hagane.compile: {text}")
 
 
+class CompiledModule(Compiled):
+    """A compiled module of PyTorch, which stands in other modules in the place of the original.
+
+    It passes for an object of the original's class: parameters, buffers and modes are its own.
+    """
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """The class of the original."""
+        return type(self._model)
+
+
+def _again(model: Any, fullgraph: bool, explain: bool, dynamic: Any) -> Compiled:
+    torch = sys.modules.get("torch")
+    is_module = torch is not None and isinstance(model, torch.nn.Module)
+    kind = CompiledModule if is_module else Compiled
+    return kind(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
+
+
 def compile(
     model: Any = None,
     optimizer: Any = None,
@@ -392,7 +426,7 @@ def compile(
     name = next((name for name, value in of_steps.items() if value is not None), None)
     if name is not None:
         raise InvalidArgument(f"hagane.compile: {name} is for a step of training; give optimizer=")
-    return Compiled(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
+    return _again(model, fullgraph, explain, dynamic)
 
 
 def jit(function: Any = None, optimizer: Any = None, **options: Any) -> Any:

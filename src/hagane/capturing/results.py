@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,10 @@ def builder(
     structure: Any, names: Sequence[str], convert: Callable[[Any, str], Any]
 ) -> Callable[[Sequence[Any]], Any]:
     """Return the function from outputs in order to the result; see :func:`rebuilt`."""
+    if any(leaf.is_found for leaf in leaves_of(structure)):
+        return lambda found: rebuilt(
+            structure, dict(zip(names, found, strict=True)), convert, {}, {}
+        )
     if type(structure) in (list, tuple) and all(isinstance(part, Leaf) for part in structure):
         kind, parts = type(structure), [(names.index(leaf.name), leaf.kind) for leaf in structure]
         return lambda found: kind([convert(found[i], each) for i, each in parts])
@@ -50,25 +54,27 @@ def can_be_rebuilt(structure: Any) -> bool:
     return not isinstance(structure, list | tuple) or all(map(can_be_rebuilt, structure))
 
 
-def kinds_of(structure: Any) -> dict[str, str]:
-    """Return the kinds of outputs by name, in order."""
+def leaves_of(structure: Any) -> Iterator[Leaf]:
+    """Yield the outputs of a structure in order."""
     if isinstance(structure, Items):
         structure = structure.item
     if isinstance(structure, Column):
-        sizes = kinds_of(structure.sizes)
-        return {**kinds_of(structure.values), **sizes}
+        structure = (structure.values, structure.sizes)
     if isinstance(structure, Leaf):
-        return {structure.name: structure.kind}
+        yield structure
     if isinstance(structure, Made):
         structure = (*structure.attributes.values(), structure.items)
     if isinstance(structure, Record):
         structure = structure.fields
     if isinstance(structure, Mapping):
         structure = tuple(structure.values())
-    made: dict[str, str] = {}
     for part in structure if isinstance(structure, list | tuple) else ():
-        made.update(kinds_of(part))
-    return made
+        yield from leaves_of(part)
+
+
+def kinds_of(structure: Any) -> dict[str, str]:
+    """Return the kinds of outputs by name, in order."""
+    return {leaf.name: leaf.kind for leaf in leaves_of(structure)}
 
 
 def tensors_of(structure: Any, result: Any, kind: str) -> list[Any]:
@@ -130,4 +136,4 @@ def _stack(tensors: Sequence[Any], kind: str) -> Any:
     return stack(tensors) if tensors else Variable(np.zeros(0, np.float32))
 
 
-__all__ = ["builder", "can_be_rebuilt", "kinds_of", "tensors_of"]
+__all__ = ["builder", "can_be_rebuilt", "kinds_of", "leaves_of", "tensors_of"]

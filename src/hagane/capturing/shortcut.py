@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree
-from hagane.capturing.results import builder
+from hagane.capturing.results import builder, leaves_of
 from hagane.capturing.tensors import array_of, returned, wants_gradients
 from hagane.capturing.variables import wants_way_back
 from hagane.capturing.variant import Variant
@@ -55,6 +55,8 @@ class Shortcut:
         captured = variant.captured
         leaves = list(tree.values())
         if captured is None or captured.state or captured.changes or kwargs:
+            return None
+        if variant.reads.compares or any(x.path for x in leaves_of(captured.structure)):
             return None
         if len(leaves) != len(args) or not all(isinstance(leaf, TensorLeaf) for leaf in leaves):
             return None

@@ -31,7 +31,7 @@ from hagane.frontends.capture.interface.guards import Guards
 from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Reads
 from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.state import Attribute
-from hagane.frontends.capture.interface.structure import Example, Text
+from hagane.frontends.capture.interface.structure import Example, Leaf, Text
 from hagane.frontends.libraries.meaning import MeaningTables
 
 # Questions of a program about modes of PyTorch, and the function that answers them.
@@ -175,8 +175,14 @@ class Variant:
                 layout of a tensor that is not contiguous.
         """
         given = [leaf for leaf in found if isinstance(leaf, TensorLeaf)]
-        if self.captured is not None and self.captured.changes:
-            check_apart(self.captured.changes, given)
+        if self.captured is not None and (self.captured.changes or self._state):
+            held = [tensor for tensor in self.reads.tensors if not _is_torch_parameter(tensor)]
+            check_apart(
+                self.captured.changes, given, [*held, *self.reads.arrays],
+                [attribute.now() for attribute, _, _ in self._state],
+            )  # fmt: skip
+        if self.reads.compares:
+            self._check_identities(given)
         if self.asks_gradients and any(getattr(one.value, "requires_grad", 0) for one in given):
             raise Obstacle(
                 "an argument requires gradients, and the program asks whether a tensor does"
@@ -191,8 +197,24 @@ class Variant:
                     f"{name} is not contiguous, and the program asks how it lies in memory"
                 )
 
-    def run(self, tree: Mapping[str, Tree]) -> dict[str, Any]:
+    def _check_identities(self, given: Sequence[TensorLeaf]) -> None:
+        """Refuse calls in which an argument is a tensor that the program finds elsewhere too."""
+        reads = self.reads
+        held = {id(x) for x in (*reads.tensors, *reads.arrays, *reads.variables, *self.state)}
+        held |= {id(read.found) for read in reads.reads if isinstance(read, ContentRead)}
+        for leaf in given:
+            if id(leaf.value) in held:
+                raise Obstacle(
+                    f"'{leaf.path}' is a tensor that the program reads elsewhere too, and the "
+                    "program asks whether two tensors are one"
+                )
+
+    def run(self, tree: Mapping[str, Tree], known: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the outputs by name.
+
+        Args:
+            tree: The arguments.
+            known: Takes the tensors that outputs are, as :func:`rebuilt` does.
 
         Raises:
             GraphFailed: A node failed; no attribute was changed.
@@ -211,18 +233,23 @@ class Variant:
         except KernelError as error:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
-        given = objects(dict(tree)) if self.captured.changes or self.captured.state else {}
+        tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
+        given: dict[str, Any] = {}
+        if self.captured.changes or self.captured.state:
+            given = {**objects(dict(tree)), **{path: leaf.value for path, leaf in tensors.items()}}
         state = [
-            (a, rebuilt(structure, made, returned, given)) for a, structure in self.captured.state
+            (a, structure, rebuilt(structure, made, returned, given, known))
+            for a, structure in self.captured.state
         ]
-        for attribute, value in state:
+        for attribute, structure, value in state:
             held = attribute.now()
             stays = attribute.in_place or _is_torch_parameter(held)  # modules take no other tensor
             if not (stays and _written(held, value)):
                 setattr(attribute.owner, attribute.name, value)
+            elif known is not None and isinstance(structure, Leaf) and structure.first:
+                known[structure.first] = held
         if self.captured.changes:
-            tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
-            apply_changes(self.captured.changes, made, given, tensors)
+            apply_changes(self.captured.changes, made, given, tensors, known)
         return made
 
     @property

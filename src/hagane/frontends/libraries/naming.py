@@ -205,13 +205,14 @@ class Names:
         if table.root not in _PATCHED or library.name not in sys.modules:
             return None
         real = vars(sys.modules[library.name]).get(name)
-        root = str(getattr(real, "__module__", None) or table.root).partition(".")[0]
-        if real is None or (root == table.root and getattr(real, "__name__", name) == name):
+        if real is None or (
+            _root_of(real) in ("", table.root) and getattr(real, "__name__", name) == name
+        ):
             return None
         known = self.name_of(real)
         if known is not None:
             return real if table.functions.get(known) is not table.functions[whole] else None
-        return real if isinstance(real, FunctionType) and root != table.root else None
+        return real if is_of_program(real, table.root) else None
 
     def name_of(self, found: Any) -> str | None:
         """Return the name under which a table knows a real function or class."""
@@ -281,6 +282,16 @@ def _index_of(text: str) -> Value:
     if not text:
         return None
     return int(text) if text.isdigit() else Outside("the number of a device", told=True)
+
+
+def _root_of(real: Any) -> str:
+    """Return the package that a function belongs to; empty if nobody knows."""
+    return str(getattr(real, "__module__", None) or "").partition(".")[0]
+
+
+def is_of_program(real: Any, root: str) -> bool:
+    """Whether a function in the place of one of a library is another's."""
+    return isinstance(real, FunctionType) and _root_of(real) not in ("", root)
 
 
 def _real(name: str) -> Any:

@@ -17,11 +17,13 @@ from hagane.frontends.libraries.memory.written import (
     note_statement,
     noted,
 )
+from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
+    Bound,
     Choice,
     Host,
     Instance,
@@ -63,10 +65,20 @@ class LibraryTables(Objects, RealNames):
             made = core.wrap(computed(core, value))
             return noted(core, f"{value.kind}.{name}", computed, [value], {}, made)
         if name in table.methods.get(value.kind, {}):
-            return LibraryMethod(value, f"{value.kind}.{name}")
+            put = self._method_of_program(core, value, name)
+            return LibraryMethod(value, f"{value.kind}.{name}") if put is None else put
         if name in LEFT_OUT.get(value.kind, ()) or _is_real_attribute(value.kind, name):
             return core.lost(f"'{value.kind}.{name}' is not understood")
         return MISSING
+
+    def _method_of_program(self, core: Core, value: Tensor, name: str) -> Value:
+        """Return the method that the running program has given PyTorch's tensors, or None."""
+        torch = sys.modules.get("torch")
+        if value.kind != "torch.Tensor" or torch is None:
+            return None
+        core.observer.library_name(torch.Tensor, name)
+        real = vars(torch.Tensor).get(name)
+        return Bound(core.lift(real), value) if is_of_program(real, "torch") else None
 
     def operator(self, core: Core, name: str, left: Value, right: Value) -> Value:
         """Return an operator of which at least one operand is a tensor."""

@@ -228,6 +228,8 @@ class Nodes:
         if self._showing(str(whole)) and not all(map(self._showing, symbols_of(whole))):
             return self._named(str(whole))  # of names that no axis shows alone
         left, *rest = [self.size(argument) for argument in atom.arguments]
+        if atom.head in ("mod", "floor"):
+            rest = [self.divisor(atom.arguments[1], rest[0])]
         if atom.head == "mod":
             return self._node("Mod", left, rest[0])
         if atom.head == "floor":
@@ -235,6 +237,11 @@ class Nodes:
             exact = self._node("Sub", left, self._node("Mod", left, rest[0]))
             return self._node("Div", exact, rest[0])
         return self._node("Min" if atom.head == "min" else "Max", left, *rest)
+
+    def divisor(self, dim: Dim | None, value: ir.Value) -> ir.Value:
+        """Return a divisor as it is put into a node, given its formula and value: no size is 0."""
+        del dim
+        return value
 
     def _named(self, name: str) -> ir.Value:
         found = self._showing(name)

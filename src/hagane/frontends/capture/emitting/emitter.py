@@ -14,13 +14,32 @@ from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.values.memory import Written, mark_stale, share, written_since
 from hagane.frontends.python.values.values import Tensor
 from hagane.graph.types import Shape, TensorType
-from hagane.ops.builder import interpreting, node_of
+from hagane.ops.builder import Nodes, interpreting, node_of
 from hagane.ops.gradient.accumulate import accumulate
 from hagane.ops.gradient.replay import call_of
 from hagane.ops.registry import operators
 from hagane.symbolic.logic import negate
 from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term, variables_of
+
+
+def only_item(nodes: Nodes, value: ir.Value, bad: ir.Value, told: str) -> ir.Value:
+    """Return a value as the only item of a list, at place 0, or at place 1 where it is bad.
+
+    No list of one has that, so that a run fails; its error has the words in ``told``.
+    """
+    place = nodes._node("Cast", bad, to=int(ir.DataType.INT64))
+    wide = nodes._node("Unsqueeze", value, nodes.initializer(np.zeros(1, np.int64), "axes"))
+    made = nodes._node("Gather", wide, place, axis=0)
+    node = made.producer()
+    assert node is not None
+    node.name = told
+    return made
+
+
+def false_or_failing(nodes: Nodes, bad: ir.Value, told: str) -> ir.Value:
+    """Return false; a run in which ``bad`` is true fails instead."""
+    return only_item(nodes, bad, bad, told)
 
 
 class GraphEmitter(ScalarEmitter):
@@ -108,6 +127,25 @@ class GraphEmitter(ScalarEmitter):
         if self.scope is self.root and names <= self.bare:
             self.demands.setdefault(claim, text)
 
+    def note_raise(self, text: str) -> None:
+        """Take note that the program raises an error on this path."""
+        self.raises.setdefault(self._told_here(text))
+
+    def _told_here(self, text: str) -> str:
+        place = self.place()
+        return text if place is None else f"{text} at {place.file}:{place.line}"
+
+    def fail_where(self, condition: Term, text: str) -> None:
+        """Let the graph fail in runs that come to the path and for which a condition holds."""
+        nodes, told = self.scope.nodes, f"the program raises an error: {self._told_here(text)}"
+        self.unraised.append(false_or_failing(nodes, as_value(self, condition), told))
+
+    def is_here(self, around: Scope) -> ir.Value:
+        """Return whether a run of a scope came to where the path lies, as a value of that scope."""
+        with self.at(self.scope):
+            here = self.scope.nodes._node("Identity", self.value_of(self.constant(np.array(True))))
+        return self.visible(here, around)
+
     # Derivatives.
 
     def gradients(
@@ -147,12 +185,14 @@ class GraphEmitter(ScalarEmitter):
     def marked(self) -> tuple[Any, ...]:
         """Return the mark that :meth:`back_to` goes back to."""
         names = dict(self.numbers), dict(self.truths), dict(self.sizes), dict(self.kinds)
-        return *names, self._counts.marked()
+        return *names, (len(self.unraised), dict(self.raises)), self._counts.marked()
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
         """Forget the names of values made since."""
-        *names, counts = mark
+        *names, (loops, raises), counts = mark
         self.numbers, self.truths, self.sizes, self.kinds = map(dict, names)
+        self.raises = dict(raises)
+        del self.unraised[loops:]
         self._counts.back_to(counts)
 
     def choose(

@@ -12,6 +12,7 @@ from hagane.errors import TypeInferenceError
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.ops.builder import Nodes
 from hagane.ops.definition import Array
+from hagane.symbolic import Dim
 
 if TYPE_CHECKING:
     from hagane.frontends.capture.emitting.scoped import ScopedEmitter
@@ -30,6 +31,18 @@ class ScopeNodes(Nodes):
         super().note_sizes(value)
         for name, found in self._sizes.items():
             self.emitter.sizes.setdefault(name, found)
+
+    def divisor(self, dim: Dim | None, value: ir.Value) -> ir.Value:
+        """Return a divisor, or 1 where it is 0: paths on which it is are computed beside others.
+
+        Args:
+            dim: It as a formula, None if there is none.
+            value: It.
+        """
+        if dim is not None and self.emitter.knowledge.is_nonnegative(dim - 1):
+            return value
+        zero, one = (self.initializer(np.array(n, np.int64), f"size {n}") for n in (0, 1))
+        return self._node("Where", self._node("Equal", value, zero), one, value)
 
     def _named(self, name: str) -> ir.Value:
         emitter = self.emitter

@@ -79,6 +79,8 @@ class ScopedEmitter(Effects):
         self._born: dict[ir.Value, int] = {}
         self.stale = False  # whether a value was marked as one that may have been written since
         self._lazy: list[Lazy] = []  # code interpreted now that may be run later
+        self.raises: dict[str, None] = {}  # errors that the data decide, in words
+        self.unraised: list[ir.Value] = []  # false, of loops that fail where they raise one
         self._late: set[ir.Value] = set()  # memory that may be read later than it seems
         self.written: Callable[[], Written] = frozenset  # memory that the path has written
         self._contents: dict[ir.Value, tuple[Any, Callable[[], Array]]] = {}

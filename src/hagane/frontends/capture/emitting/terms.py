@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
-from hagane.symbolic import symbol
+from hagane.symbolic import Dim, symbol
 from hagane.symbolic.term import BOOL, Term, postorder
 
 if TYPE_CHECKING:
@@ -16,8 +16,15 @@ if TYPE_CHECKING:
 
 _OPERATORS = {
     "and": "And", "or": "Or", "not": "Not", "eq": "Equal", "lt": "Less", "ite": "Where",
-    "int_add": "Add", "int_mul": "Mul", "int_mod": "Mod",
+    "int_add": "Add", "int_mul": "Mul",
 }  # fmt: skip
+
+
+def _formula(term: Term) -> Dim | None:
+    """Return a number or a name as a formula; None for other terms."""
+    if term.is_const:
+        return int(term.data)
+    return symbol(term.data) if term.op == "var" else None
 
 
 def as_value(emitter: ScopedEmitter, term: Term) -> ir.Value:
@@ -41,8 +48,11 @@ def as_value(emitter: ScopedEmitter, term: Term) -> ir.Value:
             made[part] = emitter.value_of(emitter.truths[part.data])
         elif part.op == "var":
             made[part] = nodes.size(symbol(part.data))
-        elif part.op == "int_div":
-            left, right = arguments
+        elif part.op in ("int_div", "int_mod"):
+            left, right = arguments[0], nodes.divisor(_formula(part.args[1]), arguments[1])
+            if part.op == "int_mod":
+                made[part] = nodes._node("Mod", left, right)
+                continue
             exact = nodes._node("Sub", left, nodes._node("Mod", left, right))
             made[part] = nodes._node("Div", exact, right)
         elif part.op in ("and", "or"):

@@ -210,7 +210,11 @@ class Calling(Iterators):
         by = key
         if key is None:
             by = self.core.lift(prelude.itself)
-            if many:
+            if isinstance(content, Many):
+                if "default" not in keywords:
+                    empty = self.core.compare(ast.Eq, content.length, 0)
+                    told = f"{name.removeprefix('Reduce').lower()}() arg is an empty sequence"
+                    self.core.fail_where(empty, ValueError, told)
                 whole = self.lists.reduced(name, self.lists.stacked(content))
                 if whole is not None and "default" not in keywords:
                     return whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +256,9 @@ class Lists(Holding):
         """Return a place, which may count from the back, as one that counts from the front."""
         if self.core.knowledge.is_nonnegative(place):
             return place
+        for beyond, bound in ((ast.GtE, count), (ast.Lt, -count)):
+            bad = self.core.compare(beyond, place, bound)
+            self.core.fail_where(bad, IndexError, "list index out of range")
         sizes = self.emit.size(place), self.emit.size(count)
         return self.emit.number(self.core.op("Mod", *sizes), "place")
 
@@ -358,7 +362,11 @@ class Lists(Holding):
 
     def _found(self, name: str, ref: ListRef, arguments: Sequence[Value]) -> Value:
         function = prelude.index if name == "index" else prelude.count
-        return self.own(function, ref, arguments[0])
+        found = self.own(function, ref, arguments[0])
+        if name == "index":
+            none = self.core.compare(ast.Eq, found, self._count(self.core.heap[ref]))
+            self.core.fail_where(none, ValueError, "the value is not in the list")
+        return found
 
     def part(self, content: Value, start: Value, stop: Value, step: Value = None) -> Value:
         """Return a slice of a content."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.assumed import false_or_raised
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.capture.flow.body import Body
 from hagane.frontends.capture.flow.carried import Carried, Odd
@@ -45,6 +46,8 @@ class Iteration:
         result: The value returned; ``MISSING`` where none is.
         contents: The contents of the heap.
         written: What was written on the paths that return.
+        raised: False, made so that it fails where the program raises an error; ``MISSING`` where it
+            raises none.
     """
 
     going: Value
@@ -54,6 +57,7 @@ class Iteration:
     result: Value
     contents: dict[int, Any]
     written: frozenset[Any] = frozenset()
+    raised: Value = MISSING
 
 
 class Looping:
@@ -122,7 +126,10 @@ class Looping:
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
         core.dead = False
+        loops = len(emit.unraised)
         exits, goes = self._run(k)
+        inner = emit.unraised[loops:]  # of loops in this one
+        del emit.unraised[loops:]
         if not exits:  # all paths read items of lists that are still empty
             self.knowledge.path = inside
             self.rewind()
@@ -130,8 +137,15 @@ class Looping:
         marks = [e.contents[WRITTEN] for e in exits if e.kind == "return"]
         written = frozenset(mark for found in marks for mark in found)
         going, broke, returned, result = core.merge(exits, inside)
+        # Other runs raise an error.
+        ends = bool(emit.raises) and emit.scope is not body.inner
+        came = emit.is_here(body.inner) if ends else None
         self.knowledge.path = inside
-        return Iteration(going, goes, broke, returned, result, core.heap.contents, written)
+        raised = false_or_raised(emit, came, inner, body.inner)
+        return Iteration(
+            going, goes, broke, returned, result, core.heap.contents, written,
+            MISSING if raised is None else emit.tensor(raised),
+        )  # fmt: skip
 
     def _run(self, k: Expr) -> tuple[list[Exit], Term]:
         """Run the body; return its ends, of which each says how the iteration ended.
@@ -195,6 +209,8 @@ class Looping:
         outputs = iter(made)
         self._leave(found.contents, outputs)
         finals = {how: carried.made((0, how), slot, outputs) for how, (_, slot) in ends.items()}
+        if "raised" in finals:
+            emit.unraised.append(as_value(emit, core.as_term(core.truth(finals["raised"]))))
         core.dead = False
         only_returns = goes is TRUE and found.goes is TRUE and "broke" not in finals
         self._end(finals, only_returns)
@@ -229,6 +245,8 @@ class Looping:
         for how, value in (("broke", found.broke), ("returned", found.returned)):
             if value is not False:
                 ends[how] = value, NumberSlot("bool")
+        if found.raised is not MISSING:
+            ends["raised"] = found.raised, NumberSlot("bool")
         if found.result is not MISSING:
             slot = varying(slot_of(found.result, found.contents, self.emit.also))
             if slot is None or (isinstance(slot, Fixed) and not is_plain(slot.value)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -39,6 +41,21 @@ FUNCTIONS: Mapping[tuple[str, int], Callable[..., Any]] = MappingProxyType({
     ("log", 2): lambda x, base: div(op("Log", x), op("Log", base)),
     ("isfinite", 1): lambda x: op("Not", op("Or", op("IsNaN", x), op("IsInf", x))),
 })  # fmt: skip
+# Arguments for which Python raises a ValueError, by operators and bounds, and those for which the
+# result is too large.
+DOMAINS: Mapping[str, tuple[tuple[type[ast.cmpop], float], ...]] = MappingProxyType({
+    "sqrt": ((ast.Lt, 0.0),),
+    "log": ((ast.LtE, 0.0),), "log2": ((ast.LtE, 0.0),), "log10": ((ast.LtE, 0.0),),
+    "log1p": ((ast.LtE, -1.0),), "acosh": ((ast.Lt, 1.0),),
+    "asin": ((ast.Lt, -1.0), (ast.Gt, 1.0)), "acos": ((ast.Lt, -1.0), (ast.Gt, 1.0)),
+    "atanh": ((ast.LtE, -1.0), (ast.GtE, 1.0)),
+})  # fmt: skip
+_LOG_MOST = math.log(sys.float_info.max)
+RANGES: Mapping[str, tuple[tuple[type[ast.cmpop], float], ...]] = MappingProxyType({
+    "exp": ((ast.Gt, _LOG_MOST),), "expm1": ((ast.Gt, _LOG_MOST),), "exp2": ((ast.GtE, 1024.0),),
+    "cosh": ((ast.Lt, -_LOG_MOST - math.log(2)), (ast.Gt, _LOG_MOST + math.log(2))),
+    "sinh": ((ast.Lt, -_LOG_MOST - math.log(2)), (ast.Gt, _LOG_MOST + math.log(2))),
+})  # fmt: skip
 TRUTHS = frozenset(("isnan", "isinf", "isfinite"))
 
-__all__ = ["FUNCTIONS", "OPERATORS", "TRUTHS"]
+__all__ = ["DOMAINS", "FUNCTIONS", "OPERATORS", "RANGES", "TRUTHS"]

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.capture.flow.lists import is_data
-from hagane.frontends.capture.flow.mathematics import FUNCTIONS, OPERATORS, TRUTHS
+from hagane.frontends.capture.flow.mathematics import DOMAINS, FUNCTIONS, OPERATORS, RANGES, TRUTHS
 from hagane.frontends.capture.flow.mixtures import NUMPY, kinds_of_result, refuse_narrow
 from hagane.frontends.capture.flow.paths import Paths
 from hagane.frontends.python.interpret.domain import Operation
@@ -29,6 +29,12 @@ _BITS: dict[type[ast.AST], str] = {
 _ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
 _BY_TEN = 10.0
 _WIDTH = 64  # bits of an int64
+
+
+_NO_INTEGERS = (
+    ("IsNaN", ValueError, "NaN"),
+    ("IsInf", OverflowError, "infinity"),
+)
 
 
 class Numbers(Paths):
@@ -76,6 +82,7 @@ class Numbers(Paths):
             kind in _BITS and all(isinstance(x, bool | Truth) for x in (left, right))
         ):
             left, right = (self._counted(x) if isinstance(x, Truth) else x for x in (left, right))
+        self._may_divide_by_zero(kind, left, right)
         if isinstance(left, Real | float) or isinstance(right, Real | float):
             return self._reals(kind, left, right)
         if isinstance(left, int | Expr) and isinstance(right, int | Expr):
@@ -87,6 +94,16 @@ class Numbers(Paths):
             both = isinstance(left, bool | Truth) and isinstance(right, bool | Truth)
             return NONE if both and kind in (ast.Eq, ast.NotEq) else (self.core.compute(kind, a, b))
         return NONE
+
+    def _may_divide_by_zero(self, kind: Operation, left: Value, right: Value) -> None:
+        """Let a division of numbers of Python fail where the divisor is 0, as NumPy's does not."""
+        if kind not in (ast.Div, ast.FloorDiv, ast.Mod) or not is_data(right):
+            return
+        if not any(self.emit.also(x) for x in (left, right)):
+            zero = self.core.compare(ast.Eq, right, 0)
+            whole = isinstance(left, int | Expr) and isinstance(right, int | Expr)
+            named = "integer modulo" if kind is ast.Mod and whole else "division"
+            self.core.fail_where(zero, ZeroDivisionError, f"{named} by zero")
 
     def _reals(self, kind: Operation, left: Value, right: Value) -> Value:
         if not any(isinstance(x, Real) and x.tensor is not None for x in (left, right)):
@@ -167,7 +184,7 @@ class Numbers(Paths):
         if not isinstance(value, Real):
             return NONE
         if digits is None:
-            return self.emit.number(self.core.op("Round", self.emit.real_tensor(value)), "rounded")
+            return self._whole_part(value, "rounded", "Round")
         if not isinstance(digits, int):
             return NONE
         scale = np.array(_BY_TEN**digits, np.float64)
@@ -179,11 +196,20 @@ class Numbers(Paths):
         if isinstance(value, Truth):
             return self._counted(value)
         if isinstance(value, Real) and base is None:
-            tensor = self.emit.real_tensor(value)
-            return self.emit.number(self.core.op("Cast", tensor, to=ir.DataType.INT64), "whole")
+            return self._whole_part(value, "whole")
         if isinstance(value, Expr) and self.emit.also(value):
             return self.emit.plain(value)
         return NONE
+
+    def _whole_part(self, value: Real, name: str, rounding: str = "") -> Expr:
+        """Return a float as an integer; what is no number or infinite has none."""
+        tensor = self.emit.real_tensor(value)
+        if value.formula is None:
+            for test, error, text in _NO_INTEGERS:
+                bad = self.emit.truth(self.core.op(test, tensor), str(self.core.new_truth().data))
+                self.core.fail_where(Truth(bad), error, f"cannot convert float {text} to integer")
+        rounded = self.core.op(rounding, tensor) if rounding else tensor
+        return self.emit.number(self.core.op("Cast", rounded, to=ir.DataType.INT64), name)
 
     def _float(self, value: Value = 0.0) -> Value:
         if isinstance(value, Truth):
@@ -208,6 +234,8 @@ class Numbers(Paths):
         ]
         if not all(isinstance(v, _NUMBERS) for v in values):
             return NONE
+        if is_data(values[0]):
+            self._check_argument(name, values[0])
         several = FUNCTIONS.get((name, len(values)))
         if several is not None or (name in OPERATORS and len(values) == 1):
             if several is None:
@@ -221,16 +249,24 @@ class Numbers(Paths):
             return made
         value = values[0]
         if name in ("floor", "ceil", "trunc") and not isinstance(value, Expr):
-            tensor = self.emit.real_tensor(value)
-            if name in _ROUNDING:
-                tensor = self.core.op(_ROUNDING[name], tensor)
-            return self.emit.number(self.core.op("Cast", tensor, to=ir.DataType.INT64), name)
+            real = value if isinstance(value, Real) else Real(None, self.emit.real_tensor(value))
+            return self._whole_part(real, name, _ROUNDING.get(name, ""))
         if name == "pow":
             tensors = [self.emit.real_tensor(v) for v in values]
             return Real(None, self.core.op("Pow", *tensors))
         if name in ("floor", "ceil", "trunc", "prod"):
             return NONE
         raise CheckError("capture", f"'math.{name}' of a number that the data decide")
+
+    def _check_argument(self, name: str, value: Value) -> None:
+        """Let a function of ``math`` fail for numbers for which Python's raises an error."""
+        for bounds, error, text in (
+            (DOMAINS, ValueError, "math domain error"),
+            (RANGES, OverflowError, "math range error"),
+        ):
+            for outside, bound in bounds.get(name, ()):
+                bad = self.core.compare(outside, value, bound)
+                self.core.fail_where(bad, error, text)
 
     def extreme_number(self, name: str, items: Sequence[Value]) -> Value:
         """Return the least or greatest of integers: a formula where none may be negative."""

@@ -94,7 +94,11 @@ class Paths(Plain):
 
     def _assert(self, node: ast.Assert) -> None:
         value = self.core.evaluate(node.test)
-        if isinstance(self.core.decide(self.core.truth(value)), Term):
+        term = self.core.decide(self.core.truth(value))
+        if isinstance(term, Term) and self.core.is_awaited(AssertionError):
+            text = f"the assertion fails: {self.collector.text(node.test)}"
+            self.core.fail_where(self.core.as_truth(negate(term)), AssertionError, text)
+        elif isinstance(term, Term):
             self.telling.tell("assert", [value])
         self.core.require(value, self.collector.text(node.test))
 

@@ -48,11 +48,13 @@ class Arguments:
 
     Attributes:
         returned: The keys of the arguments in the result.
+        outputs: Tensors with the names of their first outputs, by identity.
     """
 
     def __init__(self, core: Interpreter):
         self._core = core
         self.returned: set[int] = set()
+        self.outputs: dict[int, tuple[Tensor, str]] = {}
         self._given: list[Argument] = []
         self._paths: dict[int, str] = {}
         self._inputs: dict[str, ir.Value] = {}
@@ -85,6 +87,11 @@ class Arguments:
         if not isinstance(value, Instance | ListRef | DictRef):
             return None
         return self._paths.get(value.key)
+
+    def path_of_tensor(self, tensor: Tensor) -> str:
+        """Return the path of a tensor that is an argument or a part of one; empty for others."""
+        given = {} if self._tensors is None else self._core.heap[self._tensors]
+        return next((path for path, one in given.items() if one is tensor), "")
 
     def changed(self) -> Iterator[tuple[Argument, Any]]:
         """Yield the changed arguments, with their content after the call."""

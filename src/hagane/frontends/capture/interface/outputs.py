@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -170,7 +170,7 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
     if isinstance(value, DictRef) and isinstance(core.heap[value], dict):
         items = core.heap[value].items()
         named = {k: outputs(core, v, joined(path, k), suffix=suffix) for k, v in items}
-        return OrderedDict(named) if value.kind == "OrderedDict" else named
+        return _dictionary(core, value, named)
     if isinstance(value, Instance) and isinstance(value.cls, Class) and value.cls.fields:
         content = core.heap[value]
         fields = {
@@ -213,6 +213,18 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         made = emit.constant(np.array([value.real, value.imag]))
         return _output(core, made, path, suffix, "complex number")
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
+
+
+def _dictionary(core: Interpreter, value: DictRef, named: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a dictionary of the class that a value of the program has."""
+    kind, _, key = value.kind.partition(":")
+    if kind == "defaultdict":
+        factory = core.heap[int(key)]
+        if factory is None or isinstance(factory, Host):
+            return defaultdict(None if factory is None else factory.object, named)
+    if kind == "Counter":
+        return Counter(named)
+    return OrderedDict(named) if kind == "OrderedDict" else named
 
 
 def _kind(emit: GraphEmitter, value: Expr | Real, own: str) -> str:
@@ -351,6 +363,7 @@ _SCALARS = {
     "float": ir.DataType.DOUBLE,
     "bool": ir.DataType.BOOL,
 }
+_OBJECTS = ("torch.Tensor", "numpy.ndarray")  # kinds of tensors that a caller may tell apart
 # Parts of objects that hold no tensor which a caller could read.
 _NO_VALUES = (Bound, Class, Function, Library, LibraryMethod, Method, Wrapped)
 
@@ -359,22 +372,39 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
     kind = kind or ("numpy.generic" if core.tables.is_scalar(tensor) else tensor.kind)
+    given, held, of = "", None, tensor
+    if kind in _OBJECTS:
+        given, held = _arguments(core).path_of_tensor(tensor), _held(core, tensor)
     if tensor.dtype in COMPLEX:
         kind = f"complex {kind}"
         tensor = core.tables.complex_parts.joined(core, tensor)
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
     full = f"{name}{suffix or ('.new' if taken else '')}"
+    first = ""
+    if kind in _OBJECTS:
+        _, first = _arguments(core).outputs.setdefault(id(of), (of, full))
     for output in emit.root.graph.outputs:  # an argument that is returned and changed
         node = output.producer()
         if output.name == full and node is not None and node.inputs[0] is tensor.value:
-            return Leaf(full, kind)
+            return Leaf(full, kind, first, given, held)
     emit.label = name
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)
     made.value.name = full
     emit.root.graph.outputs.append(made.value)
-    return Leaf(full, kind)
+    return Leaf(full, kind, first, given, held)
+
+
+def _held(core: Interpreter, tensor: Tensor) -> Any:
+    """Return the tensor of the running Python that a value stands for, None if it is another one.
+
+    Attributes that the call changes are none of these: what they are is known at the call's end.
+    """
+    assert isinstance(core.observer, Stateful)
+    if str(tensor.value.name) in core.observer.state_inputs:
+        return None
+    return next((real for real, value in core.lifted.values() if value is tensor), None)
 
 
 __all__ = ["changes", "outputs"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import getattr_static
 from operator import is_
 from typing import Any
@@ -26,6 +29,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _OWN = ("_parameters", "_buffers", "_modules")
 _TOLD_NOTHING = ("__module__", "__doc__", "__firstlineno__", "__qualname__", "_abc_impl")
 # Objects of Python's own that stay as they are.
+_CALLED = frozenset(("forward", "__call__", "_call_impl"))  # of modules
 _STEADY = (types.ModuleType, str, bytes, int, float, complex, slice, range, np.dtype, re.Pattern)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made by Python code
 
@@ -119,6 +123,7 @@ class Reads:
         arrays: Arrays of NumPy, likewise.
         variables: Variables of define-by-run code, likewise.
         modules: Modules of PyTorch that were called or looked into.
+        compares: Whether the program asks if two tensors are one object.
     """
 
     reads: list[Read] = field(default_factory=list)
@@ -126,6 +131,7 @@ class Reads:
     arrays: list[Any] = field(default_factory=list)
     variables: list[Any] = field(default_factory=list)
     modules: list[Any] = field(default_factory=list)
+    compares: bool = False
     _seen: set[object] = field(default_factory=set)
     _kept: list[Any] = field(default_factory=list)
 
@@ -174,11 +180,31 @@ class Reading:
                 inner = own.get(part) if name not in own else None
                 if isinstance(inner, dict) and name in inner:
                     self.reads.name(inner, name, place)
+        if isinstance(getattr_static(type(value.host), name, None), types.MemberDescriptorType):
+            question = partial(getattr, value.host, name, MISSING)  # of a class with __slots__
+            if self.reads.is_new(id(value.host), name):
+                self.reads.answer(value.host, question, question())
         return held()
 
     def global_name(self, module: ModuleRef, name: str) -> None:
         """Note that a global was read."""
         self.reads.name(module.host, name, f"{module.name}.{name}")
+
+    def library_name(self, owner: Any, name: str) -> None:
+        """Note that a name of a library was read, which a program may set."""
+        if isinstance(owner, types.ModuleType) and name in vars(owner):  # others are made late
+            self.reads.name(vars(owner), name, f"{owner.__name__}.{name}")
+        elif isinstance(owner, type) and owner.__flags__ & _HEAP_TYPE:
+            self.reads.name(namespace_of(owner), name, f"{owner.__name__}.{name}")
+
+    def listed(self, names: Mapping[str, Any]) -> None:
+        """Note the names of an object's members."""
+        if self.reads.is_new(id(names), "listed"):
+            self.reads.answer(names, partial(tuple, names), tuple(names))
+
+    def compared(self) -> None:
+        """Note that two tensors are compared by identity."""
+        self.reads.compares = True
 
     def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
         """Note a question to an object, if its answer may change."""
@@ -214,11 +240,12 @@ class Reading:
                 reads.variables.append(found)
                 reads.content(found, _type, "type")
             case type() if isinstance(value, Class):
-                names = vars(found)
-                reads.content(names, len, "count")
-                for name in names:
-                    if name not in _TOLD_NOTHING:
-                        reads.name(names, name, f"{found.__name__}.{name}")
+                self._class(found)
+                meta: Any = type(found)
+                if meta.__flags__ & _HEAP_TYPE:  # of a class of its own
+                    self._class(meta)
+            case functools.partial():
+                reads.answer(found, partial(_parts, found), _parts(found))
             case _ if isinstance(value, Tensor) and hasattr(found, "_version"):
                 if value.known is None:
                     reads.tensors.append(found)
@@ -226,11 +253,34 @@ class Reading:
                     reads.content(found, _bits, "bits")
             case _ if isinstance(getattr_static(found, "_forward_hooks", None), dict):  # no mock
                 reads.modules.append(found)
+                for cls in type(found).__mro__[:-1]:
+                    names = namespace_of(cls)
+                    for name in _CALLED.intersection(names):
+                        reads.name(names, name, f"{cls.__name__}.{name}")
                 for hooks in (found._forward_hooks, found._forward_pre_hooks):
                     if hooks:
                         reads.content(hooks, _items, "items")
             case _ if getattr_static(found, "_local_link_hooks", MISSING) is not MISSING:
                 reads.answer(found, lambda: bool(found._local_link_hooks), False)
+
+    def _class(self, found: type) -> None:
+        """Note what a class itself has."""
+        names = namespace_of(found)
+        self.reads.content(names, len, "count")
+        for name in names:
+            if name not in _TOLD_NOTHING:
+                self.reads.name(names, name, f"{found.__name__}.{name}")
+
+
+def namespace_of(cls: type) -> Mapping[str, Any]:
+    """Return the dictionary behind a class's view of its attributes, the view if there is none."""
+    found = [one for one in gc.get_referents(vars(cls)) if type(one) is dict]
+    return found[0] if len(found) == 1 else vars(cls)
+
+
+def _parts(found: functools.partial[Any]) -> tuple[Any, ...]:
+    """Return what a partial function adds to the arguments of its calls."""
+    return (found.func, *found.args, *found.keywords, *found.keywords.values())
 
 
 def count_read(reads: Reads, counted: Mapping[int, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ def rebuilt(
     values: Mapping[str, Any],
     convert: Callable[[Any, str], Any],
     given: Mapping[str, Any],
+    known: dict[str, Any] | None = None,
 ) -> Any:
     """Return the result of a program, from the outputs of its graph.
 
@@ -34,12 +36,26 @@ def rebuilt(
         structure: As :class:`hagane.frontends.capture.capture.Captured` has it.
         values: The outputs by name.
         convert: Makes of an output a value of the kind of the program.
-        given: The objects of the caller by their paths, as :func:`objects` returns them.
+        given: The objects of the caller by their paths, as :func:`objects` returns them; with
+            ``known``, tensors too.
+        known: The tensors that outputs are, by name, where they are the same object elsewhere too;
+            takes those that are made. If None each output becomes a tensor of its own.
     """
+
+    def leaf(part: Leaf) -> Any:
+        if known is None or not part.first:
+            return convert(values[part.name], part.kind)
+        if part.path:
+            return given[part.path]
+        if part.held is not None:
+            return part.held
+        if part.first not in known:
+            known[part.first] = convert(values[part.name], part.kind)
+        return known[part.first]
 
     def build(part: Any) -> Any:
         if isinstance(part, Leaf):
-            return convert(values[part.name], part.kind)
+            return leaf(part)
         if isinstance(part, Items):
             return _listed(part.item, values, convert)
         if isinstance(part, Handed):
@@ -52,7 +68,11 @@ def rebuilt(
         if isinstance(part, Record):
             return _record(part, {name: build(item) for name, item in part.fields.items()})
         if isinstance(part, dict):
-            return type(part)((key, build(item)) for key, item in part.items())
+            made = copy.copy(part)  # of its class, with its default
+            made.clear()
+            for key, item in part.items():
+                made[key] = build(item)
+            return made
         return type(part)(build(item) for item in part)
 
     return build(structure)
@@ -159,6 +179,7 @@ def content_changes(
     values: Mapping[str, Any],
     convert: Callable[[Any, str], Any],
     given: Mapping[str, Any],
+    known: dict[str, Any] | None = None,
 ) -> list[Callable[[], None]]:
     """Return the steps that give an argument its new attributes and items; nothing changes yet.
 
@@ -168,13 +189,14 @@ def content_changes(
         values: The outputs of the graph by name.
         convert: Makes of an output a value of the kind of the program.
         given: The objects of the caller by path.
+        known: As :func:`rebuilt` takes it.
     """
     steps: list[Callable[[], None]] = []
     for name, part in change.attributes.items():
-        content = None if part is None else rebuilt(part, values, convert, given)
+        content = None if part is None else rebuilt(part, values, convert, given, known)
         steps.append(_setting(real, name, content, gone=part is None))
     if change.items is not None:
-        steps.append(_filling(real, change.items, values, convert, given))
+        steps.append(_filling(real, change.items, values, convert, given, known))
     return steps
 
 
@@ -190,11 +212,12 @@ def _filling(
     values: Mapping[str, Any],
     convert: Callable[[Any, str], Any],
     given: Mapping[str, Any],
+    known: dict[str, Any] | None,
 ) -> Callable[[], None]:
     def new(part: Any) -> Any:
         if isinstance(part, Kept):
             return (dict if isinstance(real, dict) else list).__getitem__(real, part.key)
-        return rebuilt(part, values, convert, given)
+        return rebuilt(part, values, convert, given, known)
 
     if isinstance(items, dict):
         content = {key: new(part) for key, part in items.items()}

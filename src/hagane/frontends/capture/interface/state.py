@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -113,6 +114,7 @@ class Stateful(Reading):
         self.wanted, self.paths, self.seeds = wanted, paths, seeds
         self.state_inputs: set[str] = set()
         self._first: dict[tuple[int, str], Value] = {}
+        self._sought: set[tuple[int, str]] = set()
         self._objects: list[Instance] = []
         self._unset: dict[tuple[int, str], Unset] = {}
         self._containers: list[tuple[Any, Any, Any]] = []
@@ -129,6 +131,8 @@ class Stateful(Reading):
             found = super().attribute(value, name, held)
         if found is not MISSING:
             self._first.setdefault((value.key, name), found)
+        else:  # its class may have it
+            self._sought.add(key)
         return found
 
     def seed(self) -> None:
@@ -139,8 +143,8 @@ class Stateful(Reading):
                 continue  # none are there
             value = self.core.lift(host)
             if isinstance(value, Instance) and self.core.own_attribute(value, name) is MISSING:
-                of_class = inspect.getattr_static(type(host), name, MISSING)
-                if of_class is not MISSING and not hasattr(type(of_class), "__get__"):
+                of_class = _held(host, name)
+                if of_class is not MISSING:
                     self.core.heap[value][name] = self.core.lift(of_class)
                     continue
                 told = f"the attribute '{self.path_of(host, name)}' is not set before the call"
@@ -202,7 +206,8 @@ class Stateful(Reading):
                 in_place = isinstance(first, Tensor) and not written.isdisjoint(
                     memory_of(first.value)
                 )
-                found = Attribute(value.host, name, path, first is not MISSING, in_place)
+                is_read = first is not MISSING or (key in self._sought and raw is not MISSING)
+                found = Attribute(value.host, name, path, is_read, in_place)
                 kept = seeded.get(key, found)
                 if key in self._unset and self._unset[key].asked:
                     kept = replace(kept, is_read=True)
@@ -346,10 +351,14 @@ def _number(value: Value) -> str:
 
 
 def _held(host: Any, name: str) -> Any:
+    """Return the value of an attribute of an object, or the one that its class gives it."""
     for names in _namespaces(host):
         if name in names:
             return names[name]
-    return getattr(host, name, MISSING) if name in getattr(type(host), "__slots__", ()) else MISSING
+    of_class = inspect.getattr_static(type(host), name, MISSING)
+    if isinstance(of_class, types.MemberDescriptorType):
+        return getattr(host, name, MISSING)
+    return MISSING if hasattr(type(of_class), "__get__") else of_class
 
 
 def _namespaces(host: Any) -> list[Any]:

@@ -16,10 +16,21 @@ class Leaf:
         kind: Its form in the program: the class of a tensor, or ``int``, ``float``, ``bool``, or
             ``range`` or ``numbers``, a list, whose numbers they are; ``numpy.generic`` for a
             scalar of NumPy; ``complex `` in front of it where a last axis holds the two parts.
+        first: The name of the first output that is this very tensor; its own for that one.
+        path: The path of the argument that it is, empty if it is none.
+        held: The tensor of the running Python that it is, outside of the arguments; else None.
     """
 
     name: str
     kind: str
+    first: str = ""
+    path: str = ""
+    held: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is a tensor that was there before, or is there more than once."""
+        return bool(self.path) or self.held is not None or self.first != self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.chainer.operands import (
@@ -25,6 +27,7 @@ from hagane.frontends.libraries.numpy.operands import INT64
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
+from hagane.ops.functions.chainer import regions
 from hagane.ops.functions.chainer import windows as functions
 from hagane.ops.functions.chainer.images import roi_average
 from hagane.symbolic import Dim
@@ -236,8 +239,18 @@ def roi_pooling_2d(
 ) -> Tensor:
     """Return a grid of maxima for each region (picture, left, top, right, bottom)."""
     found, boxes = _regions(t, x, rois, 5)
-    shape = (shape_of(t, boxes)[0], shape_of(t, found)[1], outh, outw)
-    return made(t, "RoiPool", [found, boxes], found.dtype, shape)
+    size = [*per_axis(t, outh, 1, "outh"), *per_axis(t, outw, 1, "outw")]
+    shape = (shape_of(t, boxes)[0], shape_of(t, found)[1], *size)
+    known = numbers(size)
+    if known is None:
+        return made(t, "RoiPool", [found, boxes], found.dtype, shape)
+
+    def run(x: Any, boxes: Any) -> Any:
+        corners = op("Gather", boxes, np.array([2, 1, 4, 3]), axis=1)
+        images = op("Gather", boxes, np.array(0), axis=1)
+        return regions.pooled(x, corners, images, known, float(spatial_scale), 1, "max", 0.0)
+
+    return computed(t, (found.dtype, shape), run, found, boxes)
 
 
 def _roi(name: str) -> None:
@@ -254,13 +267,21 @@ def _roi(name: str) -> None:
         size = per_axis(t, outsize, 2, "outsize")
         shape = (shape_of(t, boxes)[0], shape_of(t, found)[1], *size)
         known = numbers(size)
-        ratio = sampling_ratio
-        if isinstance(ratio, tuple) and len(set(ratio)) == 1:
-            ratio = ratio[0]
-        if name != "average_align" or known is None or isinstance(ratio, tuple):
+        if known is None:
             return made(t, "RoiPool", [found, boxes], found.dtype, shape)
-        settings = (known, float(spatial_scale), ratio or 0)
-        return computed(t, (found.dtype, shape), roi_average, found, boxes, places, *settings)
+        result, scale = (found.dtype, shape), float(spatial_scale)
+        ratios = sampling_ratio if isinstance(sampling_ratio, tuple) else (sampling_ratio,) * 2
+        kind, way = name.split("_")
+        mode = {"average": "mean"}.get(kind, kind)
+        if way == "pooling":
+            empty = 0.0 if mode == "mean" else -np.inf
+            return computed(t, result, regions.pooled, found, boxes, places, known, scale, 0, mode,
+                            empty)  # fmt: skip
+        if mode == "mean" and ratios[0] == ratios[1]:
+            return computed(t, result, roi_average, found, boxes, places, known, scale,
+                            ratios[0] or 0)  # fmt: skip
+        return computed(t, result, regions.aligned, found, boxes, places, known, scale, ratios,
+                        mode)  # fmt: skip
 
     function(f"roi_{name}_2d")(run)
 

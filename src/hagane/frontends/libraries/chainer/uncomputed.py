@@ -7,9 +7,6 @@ _REASONS = {
         "polygamma", "zeta",
     ),
     "it draws random numbers": ("black_out", "gumbel_softmax", "negative_sampling"),
-    "no operator of ONNX pools regions this way": (
-        "roi_average_pooling_2d", "roi_max_align_2d", "roi_max_pooling_2d", "roi_pooling_2d",
-    ),
     "whitening needs eigenvectors, which no operator of ONNX computes": (
         "decorrelated_batch_normalization", "fixed_decorrelated_batch_normalization",
     ),

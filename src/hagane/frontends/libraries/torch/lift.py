@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.torch.functions.networks.normalising import spectral_norm
 from hagane.frontends.libraries.torch.functions.numbers.given import (
     given_distribution,
@@ -18,6 +19,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     MISSING,
+    Bound,
     Computed,
     Device,
     DType,
@@ -58,7 +60,11 @@ def lift_torch(core: Core, found: Any) -> Value:
             computed = _computed(core, torch, found)
         name = core.tables.name_of(cls)
         if name is not None and name in TORCH.layers:
-            return Instance(core.heap.new(computed), Library(name), found)
+            made = Instance(core.heap.new(computed), Library(name), found)
+            forward = getattr(cls, "forward", None)
+            if is_of_program(forward, "torch"):  # as in torch.nn.Linear.forward = mine
+                core.heap[made]["forward"] = Bound(core.lift(forward), made)
+            return made
     if isinstance(found, torch.distributions.Distribution):
         return given_distribution(core, found)
     if isinstance(found, torch.distributions.Transform):

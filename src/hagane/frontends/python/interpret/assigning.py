@@ -240,6 +240,8 @@ class Assignments(OpenPlaces):
         value: Value,
     ) -> None:
         expected = len(parts) - (starred is not None)
+        other = self.compare(ast.NotEq if starred is None else ast.Lt, items.length, expected)
+        self.fail_where(other, ValueError, f"expected {expected} values to unpack")
         if starred is None and self.emit.differ(items.length, expected):
             raise CheckError(
                 "unpack",

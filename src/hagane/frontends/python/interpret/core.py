@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from hagane.frontends.python.interpret.domain import Domain
@@ -326,7 +327,18 @@ class Core(Streams):
         self, condition: Term, yes: Callable[[], Value], no: Callable[[], Value], text: str = ""
     ) -> Value:
         """Run ``yes`` where ``condition`` holds and ``no`` elsewhere, and join their states."""
+        if self.handlers:
+            yes, no = partial(self._side, yes), partial(self._side, no)
         return self.domain.fork(condition, yes, no, text)
+
+    def _side(self, run: Callable[[], Value]) -> Value:
+        """Run one of two paths; an exception that a handler takes ends this one alone."""
+        try:
+            return run()
+        except CheckError as error:
+            if self.catches(error) or not self.dead:
+                raise
+            return Unknown(error.message, told=True, failed=True)
 
     def meet(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> None:
         """Continue with the contents of two paths joined."""

@@ -120,14 +120,59 @@ class Exceptions(Core):
                 return
         else:
             error = CheckError("raises", f"raises {what}")
+        self._end_by(error, what)
+
+    def _end_by(self, error: CheckError, what: str) -> None:
+        """End the path by an exception that no handler takes; it is an error where all runs come.
+
+        Args:
+            error: The exception.
+            what: It in words.
+
+        Raises:
+            CheckError: All runs come here, or those of the sample.
+        """
         path = self.knowledge.path
         undecided = self.path_text()
         self.dead = True
         if not path.decisions or self.knowledge.sample_takes(path):
             raise error
+        self.emit.note_raise(f"raise {what}" if what != "raise" else what)
         self.collector.assume(
             self.here(), f"not ({undecided or 'what the data decides'}), else {what}"
         )
+
+    def fail_where(self, bad: Value, error: type[Exception], text: str) -> None:
+        """Let the program raise an exception of Python's own in runs whose data are bad for it.
+
+        A handler takes it, or the graph fails in such a run; a check leaves it out.
+
+        Args:
+            bad: Whether the data are.
+            error: The class of the exception.
+            text: Its message.
+
+        Raises:
+            CheckError: They are in all runs.
+        """
+        condition = self.decide(self.truth(bad)) if self.emit.builds else False
+        if condition is False:
+            return
+        what = f"{error.__name__}: {text}"
+        found = Raised(what, Host(error(text)))
+
+        def end() -> None:
+            if self.catches(found):
+                raise found
+            if not self.dead:
+                self._end_by(found, what)
+
+        if condition is True:
+            end()
+        elif self._is_taken(found):
+            self.fork(condition, end, lambda: None)
+        else:
+            self.emit.fail_where(condition, what)
 
     def _exception(self, node: ast.Raise, what: str) -> CheckError:
         if node.exc is None:
@@ -143,6 +188,13 @@ class Exceptions(Core):
 
     # Handlers.
 
+    def is_awaited(self, error: type[Exception]) -> bool:
+        """Whether a handler takes exceptions of a class."""
+        return self._is_taken(Raised(error.__name__, Host(error)))
+
+    def _is_taken(self, error: CheckError) -> bool:
+        return any(self.clause_for(handling, error) for handling in self.handlers)
+
     def catches(self, error: CheckError) -> bool:
         """Whether a handler takes an error, which then has to be raised.
 
@@ -154,6 +206,9 @@ class Exceptions(Core):
         error.met = error.met or self.here()
         found = next((h for h in reversed(self.handlers) if self.clause_for(h, error)), None)
         if found is None:
+            return False
+        if self.emit.builds and error.counterexample and not isinstance(error, Raised):
+            self.lost(f"an exception for some sizes alone, in a 'try' that takes it: {error}")
             return False
         path = self.knowledge.path
         if path.scope is found.entry.scope and len(path.decisions) == len(found.entry.decisions):

@@ -135,7 +135,9 @@ class Objects(ObjectsOfContainers, ObjectsOfExceptions):
         return self.call(self.bind(getter, value, value.cls), [name], {})
 
     def _namespace(self, value: Instance) -> Value:
-        for name in getattr(value.host, "__dict__", {}):
+        names = getattr(value.host, "__dict__", {})
+        self.observer.listed(names)
+        for name in names:
             self.own_attribute(value, name)
         return DictRef(value.key)
 

@@ -423,6 +423,8 @@ class Operators(Core):
             return Truth(self.unknown_truth())
         if isinstance(left, Truth) and isinstance(right, bool):
             return self.as_truth(left.term if right == positive else negate(left.term))
+        if isinstance(left, Tensor) and isinstance(right, Tensor):
+            self.observer.compared()
         return _is_same(left, right) == positive
 
     def _identity_term(self, left: Value, right: Value) -> Term:

@@ -139,6 +139,14 @@ class Parts:
         """Call a function of a library by its name, with values as its tables take them."""
         raise NotImplementedError
 
+    def fail_where(self, bad: Value, error: type[Exception], text: str) -> None:
+        """Let the program raise an exception of Python's own in runs whose data are bad for it."""
+        raise NotImplementedError
+
+    def is_awaited(self, error: type[Exception]) -> bool:
+        """Whether a handler takes exceptions of a class."""
+        raise NotImplementedError
+
     def tensor_number(self, value: Tensor, *, whole: bool) -> Value:
         """Return the only element of a tensor as a number."""
         raise NotImplementedError

@@ -8,7 +8,7 @@ they stay as they were) gives the interpreter an :class:`Observer`; nothing of i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -71,6 +71,23 @@ class Observer(Protocol):
         """Take note that a global of a real module is read, there or (a built-in one) not."""
         ...
 
+    def library_name(self, owner: Any, name: str) -> None:
+        """Take note that a name of a library is read, which a program may set.
+
+        Args:
+            owner: The module or class that has it; other objects are left alone.
+            name: The name.
+        """
+        ...
+
+    def listed(self, names: Mapping[str, Any]) -> None:
+        """Take note that the names of a real object's members are listed, in their order."""
+        ...
+
+    def compared(self) -> None:
+        """Take note that the program asks whether two tensors are one object."""
+        ...
+
     def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
         """Take note of a question to a real object of which no source is read, and its answer.
 
@@ -106,6 +123,15 @@ class Unobserved:
 
     def global_name(self, module: ModuleRef, name: str) -> None:
         """Take note that a global is read."""
+
+    def library_name(self, owner: Any, name: str) -> None:
+        """Take note that a name of a library is read."""
+
+    def listed(self, names: Mapping[str, Any]) -> None:
+        """Take note that names are listed."""
+
+    def compared(self) -> None:
+        """Take note that two tensors are compared by identity."""
 
     def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
         """Take note of a question to a real object."""

@@ -80,6 +80,9 @@ class Lift(Core):
         plain = is_plain(found) and not isinstance(found, tuple | np.generic)
         if isinstance(found, _ABSTRACT) or plain or isinstance(found, np.str_ | np.bytes_):
             return found
+        original = _original(found)
+        if original is not found:
+            return self.lift(original)
         known = self.lifted.get(id(found))
         if known is not None and known[0] is found:
             return known[1]
@@ -399,6 +402,17 @@ def _globals_of(found: type) -> dict[str, Any]:
 def _has(found: Any, name: str) -> bool:
     """Whether a real object has an attribute; its ``__getattr__``, which may do anything, aside."""
     return inspect.getattr_static(found, name, None) is not None
+
+
+def _original(found: Any) -> Any:
+    """Return what a compiler was given that made an object; other objects as they are."""
+    if hasattr(type(found), "__hagane_original__"):  # hagane.compile
+        return found.__hagane_original__
+    if isinstance(found, types.FunctionType):  # torch.compile
+        return vars(found).get("_torchdynamo_orig_callable", found)
+    if type(found).__name__ == "OptimizedModule" and hasattr(found, "_orig_mod"):
+        return found._orig_mod
+    return found
 
 
 def _is_scripted(found: Any) -> bool:

@@ -259,6 +259,8 @@ class Builtins(Iterables, KeptResults, World, Arguments):
             if isinstance(found, Expr):
                 return found
             return int(found) if whole or value.known.dtype.kind in "iu" else float(found)
+        if whole and self.emit.builds and value.dtype.is_floating_point():
+            return self.call(Host(int), [self.emit.scalar(value, whole=False)], {})
         return self.emit.scalar(value, whole=whole)
 
     def _call_float(self, value: Value = 0.0) -> Value:

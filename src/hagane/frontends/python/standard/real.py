@@ -138,7 +138,8 @@ class RealObjects(Records):
             return MISSING
         try:
             answer = apply_plain(lambda: found(*plain, **named))
-            for one in (getattr(found, "__self__", None), *plain):
+            asked = os.environ if found is os.getenv else getattr(found, "__self__", None)
+            for one in (asked, *plain):
                 if isinstance(one, _CHANGING):
                     self.observer.asked(one, lambda: found(*plain, **named), answer)
             return self._new(answer) if _makes(found) else self.lift(answer)

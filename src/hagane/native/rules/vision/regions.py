@@ -48,7 +48,8 @@ int64_t roi = q / pieces, c0 = q % pieces * {_CHANNELS}, count = hg_min({_CHANNE
 int64_t image = batch[roi];
 if (image < 0 || image >= images || height == 0 || width == 0) {{ hg_fail(thread, image); return; }}
 const T *r = rois + roi * 4; const T scale = (T){scale}, half = {0.5 if half else 0.0};
-T x0 = r[0] * scale - half, y0 = r[1] * scale - half, x1 = r[2] * scale - half, y1 = r[3] * scale - half;
+volatile T corner[4]; for (int k = 0; k < 4; k++) corner[k] = r[k] * scale; // rounded, as numbers of samples follow
+T x0 = corner[0] - half, y0 = corner[1] - half, x1 = corner[2] - half, y1 = corner[3] - half;
 T w = x1 - x0, h = y1 - y0;
 {"" if half else "w = w > 1 ? w : 1; h = h > 1 ? h : 1;"}
 T bin_h = h / {rows}, bin_w = w / {columns};

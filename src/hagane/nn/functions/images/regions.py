@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hagane.nn.autograd import type_check
-from hagane.nn.functions.applying import array_of, function, require, shape_of
+from hagane.nn.functions.applying import array_of, function, require
 from hagane.ops.functions.chainer import regions
 from hagane.ops.functions.chainer.images import roi_average
 
@@ -69,27 +69,7 @@ def _aligned(
     boxes, images = _given(where, x, rois, roi_indices)
     if mode == "mean" and ratios[0] == ratios[1]:
         return roi_average(x, boxes, images, sizes, scale, ratios[0] or 0)
-    starts, ends = boxes[:, :2] * scale, boxes[:, 2:] * scale
-    lengths = np.maximum(ends - starts, 1.0)
-    along = [
-        regions.of_points(starts[:, i], lengths[:, i], sizes[i], ratios[i], shape_of(x)[2 + i])
-        for i in range(2)
-    ]
-    return regions.pooled(x, images, along[0], along[1], mode, 0.0)
-
-
-def _pooled(
-    x: Any, boxes: Any, images: Any, sizes: tuple[int, int], scale: float, more: int, mode: str,
-    empty: float,
-) -> Any:  # fmt: skip
-    # Python rounds halves to even, as NumPy does.
-    corners = np.rint(boxes * scale).astype(np.int64)
-    lengths = np.maximum(corners[:, 2:] - corners[:, :2] + more, 1)
-    along = [
-        regions.of_pixels(corners[:, i], lengths[:, i], sizes[i], shape_of(x)[2 + i])
-        for i in range(2)
-    ]
-    return regions.pooled(x, images, along[0], along[1], mode, empty)
+    return regions.aligned(x, boxes, images, sizes, scale, ratios, mode)
 
 
 @function("x", ":rois", ":roi_indices")
@@ -148,7 +128,7 @@ def roi_average_pooling_2d(
     """
     sizes, scale = _outsize(outsize), _scale(spatial_scale)
     boxes, images = _given("roi_average_pooling_2d", x, rois, roi_indices)
-    return _pooled(x, boxes, images, sizes, scale, 0, "mean", 0.0)
+    return regions.pooled(x, boxes, images, sizes, scale, 0, "mean", 0.0)
 
 
 @function("x", ":rois", ":roi_indices")
@@ -158,7 +138,7 @@ def roi_max_pooling_2d(
     """Return the largest pixels of parts of regions; see :func:`roi_average_pooling_2d`."""
     sizes, scale = _outsize(outsize), _scale(spatial_scale)
     boxes, images = _given("roi_max_pooling_2d", x, rois, roi_indices)
-    return _pooled(x, boxes, images, sizes, scale, 0, "max", -np.inf)
+    return regions.pooled(x, boxes, images, sizes, scale, 0, "max", -np.inf)
 
 
 @function("x", ":rois")
@@ -183,4 +163,4 @@ def roi_pooling_2d(x: Any, rois: Any, outh: Any, outw: Any, spatial_scale: float
             where, f"rois: {x.dtype}, (…, 5)", f"rois: {boxes.dtype}, {boxes.shape}"
         )
     corners, images = boxes[:, [2, 1, 4, 3]], boxes[:, 0].astype(np.int64)
-    return _pooled(x, corners, images, (outh, outw), _scale(spatial_scale), 1, "max", 0.0)
+    return regions.pooled(x, corners, images, (outh, outw), _scale(spatial_scale), 1, "max", 0.0)

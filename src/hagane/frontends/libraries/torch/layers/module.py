@@ -48,6 +48,8 @@ def members(t: Core, module: Instance) -> dict[str, Value]:
     found: dict[str, Value] = {}
     host = module.host
     if host is not None:
+        for names in (host._parameters, host._buffers, host._modules):
+            t.observer.listed(names)
         for names in (vars(host), host._parameters, host._buffers, host._modules):
             for name in names:
                 if not name.startswith("_") or names is not vars(host):

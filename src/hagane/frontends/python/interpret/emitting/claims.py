@@ -183,6 +183,12 @@ class Claims:
         self.assume(text)
         self.knowledge.path = self.knowledge.path.taking(claim)
 
+    def note_raise(self, text: str) -> None:
+        """Take note that the program raises an error on this path, which the data decide."""
+
+    def fail_where(self, condition: Term, text: str) -> None:
+        """Let a graph fail in runs that come to the path and for which a condition holds."""
+
     def demand(self, claim: Term, text: str) -> None:
         """Let a graph compare ``claim`` in its run, if it has runs; nothing is assumed."""
 

@@ -127,6 +127,7 @@ class Access(Items):
             case Library(name=of) if self.imports and f"{of}.{name}" in READ_INSTALLED:
                 return self.import_module(f"{of}.{name}")
             case Library():
+                self.observer.library_name(sys.modules.get(value.name), name)
                 return self.tables.member(self, value, name)
             case ModuleRef():
                 return self.module_attribute(value, name)
@@ -137,6 +138,7 @@ class Access(Items):
             case Host(object=found) if found is sys and name in _STREAMS:
                 return Host(getattr(sys, f"__{name}__"))  # not one in which this process writes
             case Host(object=found):
+                self.observer.library_name(found, name)
                 return self._asked(found, partial(getattr, found, name, MISSING))
             case slice() if name in ("start", "stop", "step"):
                 return getattr(value, name)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import operator
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.reading.enumerations import Enumerations
@@ -59,7 +61,10 @@ class Containing(Enumerations):
             lacks = isinstance(container.object, os._Environ) and item not in container.object
             if lacks and not self.emit.builds:
                 return Truth(self.unknown_truth())  # where the program runs, it may be
-            return apply_plain(lambda: item in container.object)
+            question = partial(apply_plain, operator.contains, container.object, item)
+            answer = question()
+            self.observer.asked(container.object, question, answer)
+            return answer
         else:
             content = tuple(container) if isinstance(container, frozenset) else container
         if isinstance(item, Unknown) or not isinstance(content, dict | tuple | range | list):

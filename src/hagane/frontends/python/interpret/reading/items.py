@@ -40,6 +40,15 @@ from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbols_of
 _ASKED = 8  # items of a list that are told apart by a place that nothing determines
 
 
+def _is_answered(question: Callable[[], Any]) -> bool:
+    """Whether a question to a real object has an answer, rather than an error."""
+    try:
+        question()
+    except Exception:
+        return False
+    return True
+
+
 class Items(OpenKeys, Iteration):
     """Reads items.
 
@@ -56,7 +65,11 @@ class Items(OpenKeys, Iteration):
 
     def _asked(self, found: Any, question: Callable[[], Any]) -> Value:
         """Return the answer to a question to a real object, ``MISSING`` if it is that."""
-        answer = question()
+        try:
+            answer = question()
+        except Exception:  # of this one the program may be told
+            self.observer.asked(found, partial(_is_answered, question), False)
+            raise
         self.observer.asked(found, question, answer)
         return MISSING if answer is MISSING else self.lift(answer)
 

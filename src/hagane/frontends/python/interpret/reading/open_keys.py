@@ -82,6 +82,8 @@ class OpenKeys(Core):
     ) -> Value:
         (first, key), *rest = keys
         if not rest:
+            other = self.compare(ast.NotEq, number, first)
+            self.fail_where(other, KeyError, "the key is none of those that there are")
             return self.item(value, key)
         condition = self.decide(self.truth(self.compare(ast.Eq, number, first)))
         if isinstance(condition, bool):
