@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 Draw = Callable[[st.SearchStrategy[str]], str]
 
 _VECTORS, _FLOATS, _INTS, _FLAGS = ("u", "v"), ("s", "t"), ("a", "b"), ("p", "q")
+_ERRORS = ("ZeroDivisionError", "ValueError", "IndexError")
 _START = """import numpy as np
 
 
@@ -30,10 +31,15 @@ _END = """    return {"u": u, "v": v, "s": s, "t": t, "a": a, "b": b, "p": p, "q
 
 
 class _Writer:
-    """Draws statements; the deeper they lie, the smaller they are."""
+    """Draws statements; the deeper they lie, the smaller they are.
 
-    def __init__(self, draw: Draw):
-        self.draw = draw
+    Args:
+        draw: Draws one of several texts.
+        errors: Whether statements may raise errors, and take them.
+    """
+
+    def __init__(self, draw: Draw, *, errors: bool = False):
+        self.draw, self.errors = draw, errors
         self.loops = 0
 
     def one(self, *choices: str) -> str:
@@ -158,6 +164,8 @@ class _Writer:
             kinds += ["if", "if", "for", "rows", "while"]
         if inside:
             kinds += ["leave"]
+        if self.errors:
+            kinds += ["risk", "try", "try"] if depth else ["risk"]
         match self.one(*kinds):
             case "append":
                 return [f"kept.append({self.one(*_VECTORS)})"]
@@ -172,8 +180,42 @@ class _Writer:
                 return [f"if {self.condition(1)}:", f"    {self.one('break', 'continue')}"]
             case "assign":
                 return [self.assignment()]
+            case "risk":
+                return self.risk()
+            case "try":
+                return self.handled(depth, inside)
             case kind:
                 return self.loop(kind, depth)
+
+    def risk(self) -> list[str]:
+        """A statement that may raise an error."""
+        match self.one("raise", "whole", "float", "item", "number", "unpack", "found"):
+            case "raise":
+                return [f"if {self.condition(1)}:", f"    raise {self.one(*_ERRORS)}('drawn')"]
+            case "whole":
+                op = self.one("//", "%")
+                return [f"{self.one(*_INTS)} = ({self.whole(1)} {op} {self.one(*_INTS)}) % 13 - 6"]
+            case "float":
+                return [f"{self.one(*_FLOATS)} = {self.constant()}.0 // {self.one(*_FLOATS)}"]
+            case "item":
+                return [f"s = [1.0, 2.0, 3.0][{self.one(*_INTS)}]"]
+            case "number":
+                return [f"a = [0, 2, 1].index({self.one(*_INTS)})"]
+            case "unpack":
+                return [f"s, t = [float(i) for i in x if i > {self.constant()}]"]
+        return [f"s = max([float(i) for i in x if i > {self.one(*_INTS)}])"]
+
+    def handled(self, depth: int, inside: bool) -> list[str]:
+        """A ``try`` with one or two handlers."""
+        lines = ["try:", *_in([*self.risk(), *self.block(depth - 1, inside)])]
+        for _ in range(int(self.one("1", "2"))):
+            lines += [f"except {self.one(*_ERRORS, '(ValueError, IndexError)', 'Exception')}:"]
+            lines += _in(self.block(0, inside))
+        if self.one("", "else"):
+            lines += ["else:", *_in([self.assignment()])]
+        if self.one("", "", "finally"):
+            lines += ["finally:", *_in([self.assignment()])]
+        return lines
 
     def loop(self, kind: str, depth: int) -> list[str]:
         self.loops += 1
@@ -198,9 +240,14 @@ def _in(lines: list[str]) -> list[str]:
 
 
 @st.composite
-def programs(draw: Draw) -> str:
-    """Return the text of a module with a function ``program(x, n)``."""
-    writer = _Writer(draw)
+def programs(draw: Draw, *, errors: bool = False) -> str:
+    """Return the text of a module with a function ``program(x, n)``.
+
+    Args:
+        draw: Draws one of several texts.
+        errors: Whether it may raise errors.
+    """
+    writer = _Writer(draw, errors=errors)
     lines = [line for _ in range(2) for line in writer.statement(2, False)]
     return _START + "\n".join(_in(lines)) + "\n" + _END
 

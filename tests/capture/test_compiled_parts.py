@@ -69,6 +69,7 @@ def test_compiled_parts_are_followed() -> None:
     torch.testing.assert_close(hagane.compile(called, fullgraph=True)(x), called(x))
 
 
+@pytest.mark.long  # seconds, to import its compiler
 @pytest.mark.filterwarnings("ignore:.*torch.jit")
 @torch.no_grad()
 def test_what_torch_compile_made_is_followed() -> None:

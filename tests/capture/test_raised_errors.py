@@ -297,3 +297,89 @@ def test_state_is_what_python_makes_of_it_before_the_error() -> None:
         expected, found = (outcome(run, torch.tensor(row)) for run in (original, compiled))
         assert model.count == original.count
         assert type(found) is type(expected)
+
+
+# Exceptions that leave loops, and code that ends a ``try``.
+
+
+def leaving_a_loop(x: Any) -> Any:
+    total = x[0] * 0
+    try:
+        for v in x:
+            if v > 2:
+                raise ValueError("large")
+            total = total + v
+    except ValueError:
+        total = total - 100
+    return total
+
+
+def leaving_a_loop_by_division(x: Any) -> Any:
+    total = x[0] * 0
+    try:
+        for v in x:
+            total = total + 1 / float(v)
+    except ZeroDivisionError:
+        total = total - 100
+    return total
+
+
+def returning_past_finally(x: Any) -> Any:
+    kept = [x * 0]
+    try:
+        if x.sum() > 2:
+            return kept
+        kept.append(x)
+    finally:
+        kept[0] = kept[0] + 1
+    return kept
+
+
+def turning_past_finally(x: Any) -> Any:
+    count = 0
+    for v in x:
+        try:
+            if v > 1:
+                continue
+            if v < -2:
+                break
+            count += 1
+        finally:
+            count += 10
+    return x * count
+
+
+def raising_past_finally(x: Any) -> Any:
+    y = x
+    try:
+        try:
+            y = y * (1.0 / float(x[1]))
+        except ZeroDivisionError:
+            y = y * (1.0 / float(x[2]))
+        finally:
+            y = y + 1
+    except ZeroDivisionError:
+        y = y - 100
+    return y
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        leaving_a_loop,
+        leaving_a_loop_by_division,
+        returning_past_finally,
+        turning_past_finally,
+        raising_past_finally,
+    ],
+)
+def test_ways_out_of_loops_and_of_try(program: Any) -> None:
+    model = hagane.capture(program, x="float32[n]")
+    session = hagane.InferenceSession(model)
+    for row in ROWS:
+        x = torch.tensor(row)
+        expected = program(x)
+        found = session.run(None, {"x": x.numpy()})
+        if isinstance(expected, list):
+            expected, found = torch.stack(expected), [np.asarray(found[0])[: len(expected)]]
+        np.testing.assert_allclose(found[0], expected.numpy(), rtol=1e-5)

@@ -285,6 +285,8 @@ class Calling(Iterators):
             return self.core.compute(kind, receiver, place, *value)
         elif isinstance(receiver, ListRef):
             self.lists.searched.add(receiver.key)
+        if not isinstance(index, slice):
+            self.lists.check_place(content, index)
         if kind is ast.Subscript:
             return self.lists.item(content, index)
         assert isinstance(receiver, ListRef)

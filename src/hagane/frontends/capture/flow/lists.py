@@ -256,11 +256,19 @@ class Lists(Holding):
         """Return a place, which may count from the back, as one that counts from the front."""
         if self.core.knowledge.is_nonnegative(place):
             return place
+        self._check(place, count)
+        sizes = self.emit.size(place), self.emit.size(count)
+        return self.emit.number(self.core.op("Mod", *sizes), "place")
+
+    def check_place(self, content: Value, index: Value) -> None:
+        """Let a handler take the error of a list without an item at a place; else a node fails."""
+        if self.core.is_awaited(IndexError):
+            self._check(self._place(index), self._count(content))
+
+    def _check(self, place: Dim, count: Dim) -> None:
         for beyond, bound in ((ast.GtE, count), (ast.Lt, -count)):
             bad = self.core.compare(beyond, place, bound)
             self.core.fail_where(bad, IndexError, "list index out of range")
-        sizes = self.emit.size(place), self.emit.size(count)
-        return self.emit.number(self.core.op("Mod", *sizes), "place")
 
     def _place(self, index: Value) -> Dim:
         if isinstance(index, Tensor):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.assumed import false_or_raised
@@ -44,6 +45,7 @@ class Iteration:
         broke: Whether it ended by ``break``.
         returned: Whether it ended by ``return``.
         result: The value returned; ``MISSING`` where none is.
+        caught: Whether it ended by an exception that a handler around the loop takes.
         contents: The contents of the heap.
         written: What was written on the paths that return.
         raised: False, made so that it fails where the program raises an error; ``MISSING`` where it
@@ -58,6 +60,12 @@ class Iteration:
     contents: dict[int, Any]
     written: frozenset[Any] = frozenset()
     raised: Value = MISSING
+    caught: Value = False
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it may end in another way than by its condition."""
+        return not (self.broke is False and self.returned is False and self.caught is False)
 
 
 class Looping:
@@ -130,13 +138,21 @@ class Looping:
         exits, goes = self._run(k)
         inner = emit.unraised[loops:]  # of loops in this one
         del emit.unraised[loops:]
-        if not exits:  # all paths read items of lists that are still empty
+        if not exits:  # all paths read items of lists that are still empty, or raise errors
             self.knowledge.path = inside
             self.rewind()
-            return Iteration(False, FALSE, False, False, MISSING, core.heap.contents)
+            nodes = body.inner.nodes
+            zero = nodes.initializer(np.array(0, np.int64), "constant")
+            # (A constant would be known to fail where the graph is made.)
+            never = nodes._node("Less", body.inputs[0], zero) if emit.raises else None
+            raised = false_or_raised(emit, never, inner, body.inner)
+            made_none = MISSING if raised is None else emit.tensor(raised)
+            return Iteration(
+                False, FALSE, False, False, MISSING, core.heap.contents, raised=made_none
+            )
         marks = [e.contents[WRITTEN] for e in exits if e.kind == "return"]
         written = frozenset(mark for found in marks for mark in found)
-        going, broke, returned, result = core.merge(exits, inside)
+        going, broke, returned, result, caught = core.merge(exits, inside)
         # Other runs raise an error.
         ends = bool(emit.raises) and emit.scope is not body.inner
         came = emit.is_here(body.inner) if ends else None
@@ -144,7 +160,7 @@ class Looping:
         raised = false_or_raised(emit, came, inner, body.inner)
         return Iteration(
             going, goes, broke, returned, result, core.heap.contents, written,
-            MISSING if raised is None else emit.tensor(raised),
+            MISSING if raised is None else emit.tensor(raised), caught,
         )  # fmt: skip
 
     def _run(self, k: Expr) -> tuple[list[Exit], Term]:
@@ -155,17 +171,39 @@ class Looping:
         core = self.core
         assert core.frame is not None
         before, breaks = len(core.frame.exits), list[Exit]()
+        waiting = [(handling, len(handling.exits)) for handling in core.handlers]
         core.turn(lambda: self.turn(k), breaks)
         returns = core.frame.exits[before:]
         del core.frame.exits[before:]
-        ends = [("break", e, (False, True, False, MISSING)) for e in breaks]
-        ends += [("return", e, (False, False, True, e.value)) for e in returns]
+        ends = [("break", e, (False, True, False, MISSING, False)) for e in breaks]
+        ends += [("return", e, (False, False, True, e.value, False)) for e in returns]
+        ends += [("raise", e, (False, False, False, MISSING, True)) for e in self._caught(waiting)]
         exits = [Exit(kind, state, e.contents, e.path) for kind, e, state in ends]
         goes = FALSE
         if not core.dead:
             goes = self._condition()
-            exits.append(core.exit("turn", (core.as_truth(goes), False, False, MISSING)))
+            exits.append(core.exit("turn", (core.as_truth(goes), False, False, MISSING, False)))
         return exits, goes
+
+    def _caught(self, waiting: Sequence[tuple[Any, int]]) -> list[Exit]:
+        """Return the exceptions of an iteration that a handler around the loop takes.
+
+        Args:
+            waiting: The handlers, with the number of exceptions that they had before.
+        """
+        found = [(handling, e) for handling, count in waiting for e in handling.exits[count:]]
+        for handling, count in waiting:
+            del handling.exits[count:]
+        kinds = {(id(handling), str(e.value)) for handling, e in found}
+        if len(kinds) > 1:
+            raise CheckError(
+                "capture",
+                "several exceptions leave a loop whose number of iterations the data decide; take "
+                "them in the loop",
+            )
+        if found:
+            self.handler = found[0][0], found[0][1].value
+        return [e for _, e in found]
 
     def _set(self, key: int, part: Any, value: Value) -> None:
         if part is None:
@@ -200,7 +238,7 @@ class Looping:
         more = [leaf for _, slot in ends.values() for leaf in leaves(slot)]
         first += body.add_states([leaf_type(leaf, emit.fresh) for leaf in more])
         self.knowledge.path = entry
-        if self.length is not None and found.broke is False and found.returned is False:
+        if self.length is not None and found.leaves is False:
             carried.settle_lengths(self.length, self.entered, found.contents)
         types = carried.leaf_types() + [leaf_type(leaf, emit.fresh) for leaf in more]
         made = body.close(limit, going, first, types)
@@ -212,7 +250,8 @@ class Looping:
         if "raised" in finals:
             emit.unraised.append(as_value(emit, core.as_term(core.truth(finals["raised"]))))
         core.dead = False
-        only_returns = goes is TRUE and found.goes is TRUE and "broke" not in finals
+        ended = finals.keys() & {"broke", "caught"}
+        only_returns = goes is TRUE and found.goes is TRUE and not ended
         self._end(finals, only_returns)
         if outer:
             core.after((), list(outer), around)
@@ -220,7 +259,7 @@ class Looping:
     def _refuse_endless(self, goes: Term | None, found: Iteration) -> None:
         """Refuse a loop that nothing ends, of a generator whose items the program takes in turn."""
         always = goes in (None, TRUE) and found.goes is TRUE
-        if self.length is None and always and found.broke is False and found.returned is False:
+        if self.length is None and always and found.leaves is False:
             raise CheckError(
                 "capture",
                 "a loop that neither its condition nor break nor return ends: a graph computes "
@@ -245,6 +284,8 @@ class Looping:
         for how, value in (("broke", found.broke), ("returned", found.returned)):
             if value is not False:
                 ends[how] = value, NumberSlot("bool")
+        if found.caught is not False:
+            ends["caught"] = found.caught, NumberSlot("bool")
         if found.raised is not MISSING:
             ends["raised"] = found.raised, NumberSlot("bool")
         if found.result is not MISSING:
@@ -280,6 +321,13 @@ class Looping:
                 self._set(key, part, made[key, part])
         self.carried.hand_on(made)
 
+    def _hand_over(self) -> None:
+        """Go on in the handler that takes the exception of the last iteration."""
+        handling, error = self.handler
+        path = self.knowledge.path
+        handling.exits.append(Exit("raise", error, self.core.heap.snapshot(), path))
+        self.core.dead = True
+
     def _end(self, finals: dict[str, Value], only_returns: bool) -> None:
         """Follow the ``return`` in the loop, by which alone it may end, and its ``else``."""
         core = self.core
@@ -291,6 +339,11 @@ class Looping:
             core.fork(returned, lambda: core.leave("return", result, frame.exits), lambda: None)
         elif returned is not False:
             core.leave("return", result, frame.exits)
+        caught = core.truth(finals.get("caught", False))
+        if isinstance(caught, Term) and not core.dead:
+            core.fork(caught, self._hand_over, lambda: None)
+        elif caught is not False and not core.dead:
+            self._hand_over()
         if self.node.orelse and not core.dead:
             broke = core.truth(finals.get("broke", False))
             if isinstance(broke, Term):

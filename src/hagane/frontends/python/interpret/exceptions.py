@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hagane.frontends.python.interpret.core import Core, Exit
 from hagane.frontends.python.interpret.tables import Tables
@@ -277,6 +277,7 @@ class Exceptions(Core):
     def _do_Try(self, node: ast.Try) -> None:
         frame, error = self.frame, None
         assert frame is not None
+        left = [(exits, len(exits)) for exits in self._ways_out(frame)]
         handling = Handling(node, self.knowledge.path, frame, len(self.loops))
         self.handlers.append(handling)
         try:
@@ -286,13 +287,13 @@ class Exceptions(Core):
             self.frame = frame
             del self.loops[handling.turns :]
             if self.dead or raised.code in _OWN or self.clause_for(handling, raised) is None:
-                self._finally(node.finalbody)
+                self._finally(node.finalbody, left, handling.entry)
                 raise
             error = raised
         else:
             self.handlers.pop()
         self._go_on(node, handling, error)
-        self._finally(node.finalbody)
+        self._finally(node.finalbody, left, handling.entry)
 
     def _go_on(self, node: ast.Try, handling: Handling, error: CheckError | None) -> None:
         """Run the continuation of a ``try`` body: its ``else``, or a handler on each path."""
@@ -331,12 +332,39 @@ class Exceptions(Core):
         finally:
             self.caught.pop()
 
-    def _finally(self, body: Sequence[ast.stmt]) -> None:
+    def _ways_out(self, frame: Frame) -> list[list[Exit]]:
+        """Return where paths go that leave a block: returns, turns of loops, handlers."""
+        return [frame.exits, *self.loops, *(handling.exits for handling in self.handlers)]
+
+    def _finally(
+        self, body: Sequence[ast.stmt], left: Sequence[tuple[list[Exit], int]], entry: PathCondition
+    ) -> None:
+        """Run the code that ends a ``try``: on the path that goes on, and on those that leave it.
+
+        Args:
+            body: The code.
+            left: Where paths go that leave, and how many had left before.
+            entry: The path on which the ``try`` was entered.
+        """
         if not body:
             return
+        leaving = [(exits, exits[count:]) for exits, count in left]
         dead, self.dead = self.dead, False
-        self.execute(body)
-        self.dead = self.dead or dead
+        if not dead or not any(found for _, found in leaving):
+            self.execute(body)
+        end = None if self.dead or dead else self.exit("end")
+        for exits, found in leaving:
+            del exits[len(exits) - len(found) :]
+            for taken in found:
+                self.merge([taken], entry)
+                self.execute(body)
+                if not self.dead:
+                    exits.append(
+                        replace(taken, contents=self.heap.contents, path=self.knowledge.path)
+                    )
+        if end is not None:
+            self.merge([end], entry)
+        self.dead = end is None
 
 
 def _asks_for_device(test: ast.expr) -> bool:
