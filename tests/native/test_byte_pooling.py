@@ -83,3 +83,12 @@ def test_bytes_stay_in_blocks_between_convolutions(
     assert "DequantizeLinear" not in labels
     assert labels.count("QuantizeLinear") == 1  # of the input
     assert labels[labels.index("MaxPool") + 1 :] == ["QLinearConv"] or "from" in labels
+
+
+@every_low_precision_level
+def test_windows_that_lie_in_padding_whole_are_the_least_byte(level: str) -> None:
+    pool = {"kernel_shape": [2, 2], "dilations": [4, 4], "pads": [1] * 4}
+    proto, feed = pooled(16, (3, 3), TYPES[1], **pool)
+    (found, _), (wanted, _) = both(proto, feed, level)
+    np.testing.assert_array_equal(found, wanted)
+    assert np.unique(wanted).tolist() == [-128]

@@ -48,6 +48,26 @@ def test_the_first_and_the_last_of_the_best_are_found(operator: str) -> None:
             check(node(operator, ["x"], axis=axis, select_last_index=last), feeds)
 
 
+def test_the_first_of_the_largest_becomes_one() -> None:
+    feeds = []
+    for shape in [(2, 1, 3), (3, 64, 2), (2, 130, 65), (1, 200, 1), (2, 0, 3)]:
+        x = np.round(draw(*shape))
+        x[:, shape[1] // 2 :, 0] = np.nan
+        feeds += [{"x": np.round(draw(*shape))}, {"x": x}]
+    for axis in (1, 2):
+        check(node("Hardmax", ["x"], axis=axis), feeds)
+
+
+def test_every_16_bit_float_is_read_and_written_as_it_is() -> None:
+    every = np.arange(1 << 16).astype(np.uint16).view(np.float16)
+    check(
+        node("CumSum", ["x", "axis"]), [{"x": every[:, None], "axis": np.array(1)}], fixed=["axis"]
+    )
+    pairs = np.stack([every, np.roll(every, 777)], axis=1)  # rounded, to denormals and infinity too
+    with np.errstate(over="ignore", invalid="ignore"):
+        check(node("ReduceProd", ["x"], axes=[1]), [{"x": pairs}], opset=17)
+
+
 @pytest.mark.parametrize(
     ("operator", "attributes"),
     [
@@ -76,6 +96,18 @@ def test_windows_of_open_images_are_pooled(operator: str, attributes: dict[str, 
     check(node(operator, ["x"], **attributes), feeds, length=27)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float32"])
+def test_the_largest_of_no_elements_is_the_least_number(dtype: str) -> None:
+    feeds = [
+        {"x": RNG.integers(-100, -1, (2, 3, *size)).astype(dtype)} for size in [(3, 3), (4, 70)]
+    ]
+    for attributes in (
+        {"kernel_shape": [2, 2], "dilations": [4, 4], "pads": [1] * 4},
+        {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "ceil_mode": 1},
+    ):
+        check(node("MaxPool", ["x"], **attributes), feeds)
+
+
 def test_sums_run_along_lines_beside_and_behind_one_another() -> None:
     feeds = [{"x": draw(*shape), "a": np.array(1)} for shape in [(3, 5, 2), (20, 9, 1), (1, 4, 70)]]
     for more in ({}, {"exclusive": 1}, {"reverse": 1}):
@@ -93,6 +125,30 @@ def test_pictures_of_many_channels_are_read_between_pixels(mode: str) -> None:
     for padding in ("zeros", "border", "reflection"):
         attributes = {"mode": mode, "padding_mode": padding, "align_corners": 1}
         check(node("GridSample", ["x", "g"], **attributes), feeds, fixed=["g:3"], length=64)
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+def test_states_of_heads_take_up_tokens(rule: str) -> None:
+    """Columns of 32 at once and fewer, two queries a head, gates for heads and for features."""
+    fixed = ["q:2", "k:2", "v:2", "p:1", "p:2", "p:3", "g:2", "b:2"]
+    for size, gates, rates in [(35, 2, 2), (64, 12, 1)]:
+        feeds = []
+        for batch, steps in [(1, 1), (2, 5)]:
+            feed = {
+                "q": draw(batch, steps, 24), "k": draw(batch, steps, 12) / 6,
+                "v": draw(batch, steps, 2 * size), "p": draw(batch, 2, 6, size),
+                "g": -np.abs(draw(batch, steps, gates)),
+                "b": np.abs(draw(batch, steps, rates)) / 6,
+            }  # fmt: skip
+            unused = ("" if rule.startswith("gated") else "g", "" if "delta" in rule else "b")
+            feeds.append({key: item for key, item in feed.items() if key not in unused})
+        inputs = [name if name in feeds[0] else "" for name in "qkvpgb"]
+        made = node(
+            "LinearAttention", inputs, ["y", "s"], q_num_heads=4, kv_num_heads=2, update_rule=rule
+        )
+        check(
+            made, feeds, fixed=[each for each in fixed if each[0] in feeds[0]], length=99, opset=28
+        )
 
 
 @pytest.mark.long

@@ -47,6 +47,8 @@ BOTH = [
     np.float32([0.02, 0.01]), np.int8([0, 1]), np.float32([0.03, 0.02]), np.int8([2, 0]),
 ]  # fmt: skip
 CACHE = [f(1, 2, 5, 16), f(1, 2, 5, 16), i32(5), np.array(6, np.int32)]
+# Of ONNX's own domain, where it had it before opset 10.
+EXPERIMENT: dict[str, Any] = {"domain": "", "opset": 8}
 
 # name -> (operator, inputs, outputs, settings)
 CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
@@ -83,6 +85,20 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
         "FusedConv", [f(1, 3, 8, 8), f(4, 3, 3, 3), f(4)], 1,
         {"activation": "Clip", "activation_params": [0.0, 1.0]},
     ),
+    **{
+        f"FusedGemm and {name}": (
+            "FusedGemm", [f(3, 4), f(4, 5), f(5)], 1, {"activation": name, **parameters},
+        )
+        for name, parameters in {
+            "Elu": {"activation_alpha": 0.7},
+            "ParametricSoftplus": {"activation_alpha": 0.5, "activation_beta": 2.0},
+            "ScaledTanh": {"activation_alpha": 0.5, "activation_beta": 2.0},
+            "Selu": {"activation_alpha": 1.5, "activation_gamma": 1.1},
+            "Softplus": {},
+            "Softsign": {},
+            "ThresholdedRelu": {"activation_alpha": 0.3},
+        }.items()
+    },
     "FusedGemm": (
         "FusedGemm", [f(3, 4), f(4, 5), f(5)], 1,
         {"activation": "LeakyRelu", "activation_alpha": 0.2},
@@ -248,6 +264,78 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
     "Inverse": ("Inverse", [f(3, 3)], 1, {}),
     "CDist": ("CDist", [f(3, 4), f(5, 4)], 1, {"metric": "euclidean"}),
     "NhwcMaxPool": ("NhwcMaxPool", [u8(1, 6, 6, 3)], 1, {"kernel_shape": [2, 2]}),
+    "NhwcMaxPool of padding": (
+        "NhwcMaxPool", [i8(2, 7, 5, 3) - np.int8(60)], 1,
+        {"kernel_shape": [3, 2], "strides": [2, 3], "pads": [1, 0, 1, 1], "ceil_mode": 1},
+    ),
+    "QLinearConv with channels last": (
+        "QLinearConv",
+        [u8(2, 6, 5, 4), s(0.1), b(3), i8(6, 2, 3, 3), np.full(6, 0.2, np.float32),
+         np.zeros(6, np.int8), s(0.3), b(7), i32(*range(6))], 1,
+        {"channels_last": 1, "group": 2, "pads": [1, 1, 1, 1], "strides": [2, 1], "steps": 1},
+    ),
+    "GridSample": (
+        "GridSample", [f(2, 3, 5, 6), f(2, 4, 3, 2)], 1,
+        {"mode": "bicubic", "padding_mode": "reflection", "align_corners": 1},
+    ),
+    "Unique": ("Unique", [np.float32([3, 1, 2, 3, 1, 7])], 3, {}),
+    "UnfoldTensor": ("UnfoldTensor", [f(4, 7, 3)], 1, {"size": 3, "step": 2, "dim": 1}),
+    "NGramRepeatBlock": (
+        "NGramRepeatBlock", [GENERATOR.integers(0, 3, (3, 8)), f(3, 4)], 1, {"ngram_size": 3},
+    ),
+    "NGramRepeatBlock of single tokens": (
+        "NGramRepeatBlock", [GENERATOR.integers(0, 4, (3, 2)), f(3, 4)], 1, {"ngram_size": 1},
+    ),
+    "ScaledSiLU": ("ScaledSiLU", [f(2, 3, 4)], 1, {"alpha": 0.5}),
+    "GatedAdd": ("GatedAdd", [f(2, 3, 4), f(2, 3, 4), f(2, 3, 1)], 1, {}),
+    "GatedRMSNorm": ("GatedRMSNorm", [f(2, 3, 8), f(4), f(2, 3, 8)], 1, {}),
+    "GatedRMSNorm of sigmoids": (
+        "GatedRMSNorm", [f(2, 3, 8), f(8), f(2, 3, 8)], 1, {"activation": "sigmoid"},
+    ),
+    "BranchwiseRMSNorm": ("BranchwiseRMSNorm", [f(2, 3, 8), f(3, 8)], 1, {}),
+    "BranchwiseRMSNorm side by side": (
+        "BranchwiseRMSNorm", [f(2, 3, 8), f(4)], 1, {"num_branches": 2},
+    ),
+    "LinearAttentionGate": (
+        "LinearAttentionGate", [f(2, 3, 4), f(4), f(4), f(2, 3, 4)], 2, {},
+    ),
+    "MRotaryEmbedding": (
+        "MRotaryEmbedding",
+        [f(2, 3, 5, 8), GENERATOR.integers(0, 16, (3, 2, 5)), f(16, 4), f(16, 4)], 1,
+        {"mrope_section": [2, 1, 1]},
+    ),
+    "MRotaryEmbedding interleaved": (
+        "MRotaryEmbedding",
+        [f(2, 5, 24), GENERATOR.integers(0, 16, (3, 2, 5)), f(16, 3), f(16, 3)], 1,
+        {"mrope_section": [1, 1, 1], "mrope_layout": 1, "interleaved": 1, "num_heads": 3,
+         "rotary_embedding_dim": 6},
+    ),
+    "CausalConvWithState": (
+        "CausalConvWithState", [f(2, 6, 5), f(6, 1, 4), f(6), f(2, 6, 3)], 2,
+        {"activation": "silu"},
+    ),
+    "LinearAttention": (
+        "LinearAttention",
+        [f(2, 5, 16), f(2, 5, 8), f(2, 5, 12), f(2, 2, 4, 6), -np.abs(f(2, 5, 2)),
+         np.abs(f(2, 5, 2))], 2,
+        {"q_num_heads": 4, "kv_num_heads": 2},
+    ),
+    "Affine": ("Affine", [f(2, 3)], 1, {**EXPERIMENT, "alpha": 0.5, "beta": 2.0}),
+    "Crop": ("Crop", [f(2, 3, 6, 7)], 1, {**EXPERIMENT, "border": [1, 2, 0, 1]}),
+    "Crop to a size": (
+        "Crop", [f(2, 3, 6, 7)], 1, {**EXPERIMENT, "border": [1, 2, 3, 1], "scale": [2, 3]},
+    ),
+    "DynamicSlice": (
+        "DynamicSlice", [f(4, 3, 5), np.array([1, 2]), np.array([3, -1]), np.array([0, 2])], 1,
+        EXPERIMENT,
+    ),
+    "ImageScaler": (
+        "ImageScaler", [f(2, 3, 4, 4)], 1, {**EXPERIMENT, "bias": [1.0, 2.0, 3.0], "scale": 0.5},
+    ),
+    "ParametricSoftplus": (
+        "ParametricSoftplus", [f(2, 3)], 1, {**EXPERIMENT, "alpha": 0.5, "beta": 2.0},
+    ),
+    "Scale": ("Scale", [f(2, 3)], 1, {**EXPERIMENT, "scale": 0.5}),
     "Range": ("Range", [s(1, np.int64), s(9, np.int64)], 1, {}),
     "Pad": ("Pad", [f(2, 3), np.array([1, 0, 0, 2]), s(3.0)], 1, {}),
     "GatherND": ("GatherND", [f(3, 4), np.array([[0, 1], [2, 2]])], 1, {}),
@@ -267,6 +355,7 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
 CONSTANT = {
     "MatMulBnb4": (1, 2), "MatMulBnb4 of quantiles": (1, 2),
     "MatMulNBits": (1, 2), "MatMulNBits with zero points": (1, 2, 3),
+    "QLinearConv with channels last": (3, 4, 5, 8),
     "GatherBlockQuantized": (0, 2), "Range": (0, 1), "Pad": (1, 2),
     "FusedConv": (1, 2), "FusedConv with a sum": (1, 2), "FusedConv clipped": (1, 2),
     "FusedGemm": (1, 2), "QGemm": (3, 5), "DynamicQuantizeMatMul": (1, 3),

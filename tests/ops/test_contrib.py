@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hagane.errors import KernelError, TypeInferenceError
+from hagane.errors import InvalidFeed, KernelError, TypeInferenceError
 from hagane.graph import load
 from hagane.native.plan.document import native_facet
 from hagane.ops import infer_types, operators
@@ -93,6 +93,8 @@ def test_an_operator_means_what_it_is_composed_of(name: str) -> None:
         **{key: item for key, item in settings.items() if key not in (*_TOLERANCES, "domain")},
     }
     found = call_composed(op.compose, inputs, attributes, outputs)
+    if op_type == "GroupQueryAttention":  # but for norms, which have a test of their own
+        pytest.skip("its caches are filled to another length in each sequence")
     assert found is not None
     for left, right in zip(found, op(inputs, attributes, outputs), strict=True):
         assert isinstance(right, np.ndarray)
@@ -268,12 +270,120 @@ def test_a_negative_mask_hides_a_key(operator: str) -> None:
     assert_node_agrees(operator, [*given, mask], domain=MICROSOFT, num_heads=2)
 
 
-def test_heads_of_no_size_are_an_error_of_a_run() -> None:
-    inputs = [f(1, 1, 1), np.array([1]), f(8, 4), f(8, 4)]
-    model, feed = node_model("RotaryEmbedding", inputs, domain=MICROSOFT)
+# Case, input, its shape, what is said of fixed sizes; of open ones a run says which two differ.
+_MISFITS = [
+    ("Attention", 2, (1,), r"expected 'bias' of the shape \[24\]"),
+    ("Attention masked", 3, (2, 1), r"expected 'mask_index' of the shape \[2, 4\] or \[2, 4, 4\]"),
+    (
+        "Attention with a past",
+        4,
+        (3, 2, 2, 3, 4),
+        r"expected 'past' of the shape \[2, 2, 2, \?, 4\]",
+    ),
+    ("MultiHeadAttention masked", 4, (2, 3), "expected 'key_padding_mask' of the shape"),
+    ("RotaryEmbedding", 0, (2, 3, 15), "expected heads of one size"),
+    ("RotaryEmbedding", 3, (9, 4), r"expected 'sin_cache' of the shape \[8, 4\]"),
+    ("SkipLayerNormalization", 3, (1,), r"expected 'beta' of the shape \[8\]"),
+    ("EmbedLayerNormalization", 7, (2, 1), r"expected 'mask' of the shape \[2, 4\]"),
+    ("BiasGelu", 1, (1,), "expected one bias an element of the last axis"),
+    ("DynamicQuantizeMatMul by column", 2, (1,), None),
+    ("QGemm", 6, (7,), "expected 'C' to broadcast"),
+    ("MatMulNBits", 2, (17,), "expected 16 elements of 'scales', got 17"),
+    ("GatherBlockQuantized", 2, (8, 3), r"expected 'scales' of the shape \[8, 2\]"),
+    ("FusedConv with a sum", 3, (1, 4, 6, 1), "expected the sum to have the shape of the result"),
+]
+
+
+@pytest.mark.parametrize(("name", "number", "shape", "message"), _MISFITS)
+def test_sizes_that_do_not_fit_an_operator_are_refused(
+    name: str, number: int, shape: tuple[int, ...], message: str | None
+) -> None:
+    op_type, inputs, outputs, settings = CASES[name]
+    made = {key: item for key, item in settings.items() if key not in (*_TOLERANCES,)}
+    given = inputs[number]
+    assert given is not None
+    wrong = np.resize(given, shape)
+    changed = [*inputs[:number], wrong, *inputs[number + 1 :]]
+    model, feed = node_model(op_type, changed, outputs, domain=MICROSOFT, **made)
+    if message is None:
+        assert_agrees(model, feed)
+        return
+    with pytest.raises(TypeInferenceError, match=message):
+        InferenceSession(model)
+    if name == "MatMulNBits":
+        return
+    for value in model.graph.input:  # of open sizes, each with a name of its own
+        kind = value.type.tensor_type.elem_type
+        names = [f"{value.name}_{axis}" for axis in range(feed[value.name].ndim)]
+        value.CopyFrom(helper.make_tensor_value_info(value.name, kind, names))
     for engine in ("native", "reference"):
-        with pytest.raises(KernelError, match="RotaryEmbedding 'node' failed"):
-            session(model, engine=engine).run(None, feed)
+        opened = session(model, engine=engine)
+        with pytest.raises((InvalidFeed, KernelError)):
+            opened.run(None, feed)
+
+
+@pytest.mark.parametrize("name", ["Attention", "Attention causal", "MultiHeadAttention masked"])
+def test_attention_of_nothing_is_nothing(name: str) -> None:
+    op_type, inputs, outputs, settings = CASES[name]
+    empty = [x if x is None or len(x) != 2 else x[:0] for x in inputs]
+    model, feed = node_model(op_type, empty, outputs, domain=MICROSOFT, **settings)
+    for engine in ("native", "reference"):
+        (found,) = session(model, engine=engine).run(None, feed)
+        assert np.shape(found) == (0, 4, 8)
+
+
+def test_embeddings_without_segments_have_the_first_one() -> None:
+    _, inputs, outputs, settings = CASES["EmbedLayerNormalization"]
+    given = [inputs[0], None, *inputs[2:]]
+    assert_node_agrees("EmbedLayerNormalization", given, outputs, domain=MICROSOFT, **settings)
+
+
+def test_causal_heads_see_as_many_keys_as_lie_before_them() -> None:
+    inputs = [f(2, 5, 8), f(2, 4, 8), f(2, 4, 8)]
+    more = {"num_heads": 2, "unidirectional": 1}
+    assert_node_agrees("MultiHeadAttention", inputs, domain=MICROSOFT, **more)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_norms_of_queries_and_keys_come_before_their_rotation(packed: bool) -> None:
+    """ONNX Runtime has them on GPUs alone: there they are SimplifiedLayerNormalization by head."""
+    heads = f(2, 1, 64), f(2, 1, 32), f(2, 1, 32)
+    caches = [f(2, 2, 5, 16), f(2, 2, 5, 16), i32(5, 4), np.array(6, np.int32), f(8, 8), f(8, 8)]
+    weights = [f(16), f(16)]
+    settings = {"domain": MICROSOFT, "num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}
+    query = [np.concatenate(heads, 2), None, None] if packed else list(heads)
+    inputs = [*query, *caches, *[None] * 5, *weights]
+    model, feed = node_model(
+        "GroupQueryAttention", inputs, 3, k_norm_epsilon=0.25, qk_norm_epsilon=0.5, **settings
+    )
+
+    def normed(x: np.ndarray, weight: np.ndarray, epsilon: float) -> np.ndarray:
+        rows = x.reshape(2, 1, -1, 16)
+        root = np.sqrt((rows * rows).mean(axis=-1, keepdims=True) + np.float32(epsilon))
+        return (rows / root * weight).reshape(x.shape)
+
+    plain = [normed(heads[0], weights[0], 0.5), normed(heads[1], weights[1], 0.25), heads[2]]
+    other, other_feed = node_model("GroupQueryAttention", [*plain, *caches], 3, **settings)
+    wanted = run_onnxruntime(other, other_feed)
+    for engine in ("native", "reference"):
+        made = session(model, engine=engine)
+        for one, expected in zip(made.run(None, feed), wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(one), expected, rtol=1e-4, atol=1e-5)
+    assert refused(session(model)) == {}
+
+
+def test_a_flag_that_is_neither_no_nor_yes_is_refused() -> None:
+    op_type, inputs, outputs, settings = CASES["Attention causal"]
+    settings = {**settings, "unidirectional": 2}
+    model, _ = node_model(op_type, inputs, outputs, domain=MICROSOFT, **settings)
+    with pytest.raises(TypeInferenceError, match="expected unidirectional from 0 to 1, got 2"):
+        InferenceSession(model)
+
+
+def test_an_unknown_activation_is_refused_by_name() -> None:
+    model, _ = node_model("FusedGemm", [f(3, 4), f(4, 5)], domain=MICROSOFT, activation="Swoosh")
+    with pytest.raises(TypeInferenceError, match="activation to be one of .*, got 'Swoosh'"):
+        InferenceSession(model)
 
 
 def test_a_part_without_its_zero_point_is_refused_by_name() -> None:

@@ -14,6 +14,8 @@ from onnx import helper, numpy_helper
 
 import hagane.onnxruntime as ort
 from hagane.onnxruntime import environment, state
+from hagane.ops.contrib import blocked
+from tests.native.models import session
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -158,6 +160,60 @@ def test_options_that_a_model_keeps_are_taken_where_the_environment_says_so(
     assert (options.inter_op_num_threads, options.intra_op_num_threads) == (5, 2)
     helper.set_model_props(made, {"ort_config": '{"session_options": {"execution_mode": 7}}'})
     with pytest.raises(state.InvalidArgument, match="'ort_config' cannot be used.*unset ORT_LOAD"):
+        ort.InferenceSession(made.SerializeToString())
+
+
+def _convolutions() -> onnx.ModelProto:
+    """Return a model that ONNX Runtime stores in blocks of channels at its highest level."""
+    made = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["": 18]>
+        g (float[n,3,12,10] x) => (float[n,20,h,w] y, float[n,h,w,40] z)
+        { a = Conv <strides = [2, 1], pads = [1, 1, 1, 1]> (x, w0, b0) c = Relu(a)
+          d = Conv <pads = [1, 1, 1, 1], group = 40> (c, w1) e = Sigmoid(d) f = Add(e, c)
+          g = MaxPool <kernel_shape = [2, 2], pads = [1, 0, 0, 1]> (f)
+          k = Conv(g, w2, b2) y = Clip(k, low, high)
+          m = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel"> (f, , scales)
+          o = Conv <group = 2, pads = [1, 1, 1, 1]> (m, w3) z = Transpose <perm = [0, 2, 3, 1]> (o)
+        }"""
+    )
+    random = np.random.default_rng(0)
+    shapes = {
+        "w0": (40, 3, 3, 3), "b0": (40,), "w1": (40, 1, 3, 3), "w2": (20, 40, 1, 1), "b2": (20,),
+        "w3": (40, 20, 3, 3),
+    }  # fmt: skip
+    values = {key: random.standard_normal(shape) for key, shape in shapes.items()}
+    values |= {"low": np.array(-1), "high": np.array(2), "scales": np.array([1, 1, 2, 2])}
+    for name, value in values.items():
+        made.graph.initializer.append(numpy_helper.from_array(value.astype(np.float32), name))
+    return made
+
+
+def test_files_with_blocks_of_channels_mean_what_they_mean_there(tmp_path: Path) -> None:
+    path = tmp_path / "written.onnx"
+    options = theirs.SessionOptions()
+    options.optimized_model_filepath = str(path)
+    options.log_severity_level = 3
+    theirs.InferenceSession(_convolutions().SerializeToString(), options)
+    names = {f"{node.domain}.{node.op_type}" for node in onnx.load(path).graph.node}
+    assert names >= {f"com.microsoft.nchwc.{name}" for name in ("Conv", "ReorderOutput")}
+    x = np.random.default_rng(1).standard_normal((2, 3, 12, 10)).astype(np.float32)
+    wanted = theirs.InferenceSession(path).run(None, {"x": x})
+    for engine in ("native", "reference"):
+        found = session(onnx.load(path), engine=engine).run(None, {"x": x})
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-4, atol=1e-5)
+
+
+def test_blocks_of_another_processor_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["": 18, "com.microsoft.nchwc": 1]>
+        g (float[1,24,4,4] x) => (float[1,20,4,4] y)
+        { y = com.microsoft.nchwc.ReorderOutput <channels = 20> (x) }"""
+    )
+    monkeypatch.setattr(blocked, "block_size", lambda: 8)
+    ort.InferenceSession(made.SerializeToString())
+    monkeypatch.setattr(blocked, "block_size", lambda: 16)
+    with pytest.raises(Exception, match=r"20 channels in blocks of 16, .*got 24: .*save it again"):
         ort.InferenceSession(made.SerializeToString())
 
 

@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CURRENT_OPSETS: Mapping[str, int] = {"": 28, "ai.onnx.ml": 5, "com.microsoft": 1, "hagane": 1}
+CURRENT_OPSETS: Mapping[str, int] = {
+    "": 28,
+    "ai.onnx.ml": 5,
+    "com.microsoft": 1,
+    "com.microsoft.nchwc": 1,
+    "hagane": 1,
+}

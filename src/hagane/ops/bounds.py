@@ -48,6 +48,17 @@ _LEAST = {
 }
 
 
+# Attributes that say no or yes (or leave it open): engines differ in what other numbers would be.
+_MOST = {
+    "do_rotary": 1,
+    "interleaved": 1,
+    "is_causal": 1,
+    "rotary_interleaved": 1,
+    "smooth_softmax": 1,
+    "unidirectional": 1,
+}
+
+
 # Words: another one would be taken for none of them, or for the default.
 _PADDING = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _LOSS = ("mean", "sum", "none")
@@ -165,13 +176,16 @@ def check_attributes(ctx: InferContext) -> None:
     windowed = ctx.op.name in _WINDOWS
     for name, value in ctx.attributes.items():
         least = 0 if name == "pads" and windowed else _LEAST.get(name)
+        most = MOST
+        if name in _MOST:
+            least, most = -1 if name == "smooth_softmax" else 0, _MOST[name]
         if least is None or value is None:
             continue
         numbers: Sequence[object] = value if isinstance(value, list | tuple) else [value]
         for number in numbers:
-            if isinstance(number, int) and not least <= number <= MOST:
+            if isinstance(number, int) and not least <= number <= most:
                 shown = list(numbers) if isinstance(value, list | tuple) else number
-                ctx.fail(f"expected {name} from {least} to {MOST}, got {shown}")
+                ctx.fail(f"expected {name} from {least} to {most}, got {shown}")
 
 
 def check_words(ctx: InferContext) -> None:

@@ -183,6 +183,30 @@ class InferContext:
             self.fail(f"{message}; got {self.inputs_text()}")
         return right if isinstance(right, int) else left
 
+    def fit(self, index: int, *shapes: Sequence[Dim | None]) -> None:
+        """Fail unless input ``index`` has one of some shapes, if it is there and its rank is known.
+
+        Of several shapes, the first one of its rank counts; an axis of None may have any size.
+        """
+        if not self.has(index) or self.known_rank(index) is None:
+            return
+        found = self.shape(index)
+        texts = [", ".join("?" if d is None else str(d) for d in shape) for shape in shapes]
+        wanted = " or ".join(f"[{text}]" for text in texts)
+        message = f"expected '{self.name(index)}' of the shape {wanted}"
+        for shape in shapes:
+            if len(shape) == len(found):
+                for left, right in zip(found, shape, strict=True):
+                    if right is not None:
+                        self.unify(left, right, message)
+                return
+        self.fail(f"{message}, got {self.inputs_text()}")
+
+    def one_or(self, index: int, axis: int, size: Dim) -> Dim | None:
+        """Return what an axis may be for ``fit``: 1 or a size, None where it is open."""
+        found = self.shape(index)[axis]
+        return None if isinstance(found, Expr) and found != size else 1 if found == 1 else size
+
     def differ(self, left: Dim, right: Dim) -> bool:
         """Whether two dimensions that have to be equal are not."""
         return self._judge.differ(left, right)

@@ -17,18 +17,29 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
         """,
     },
     "contrib": {
-        "": "ScaledTanh SimplifiedLayerNormalization",
+        "": """
+            Affine Crop DynamicSlice ImageScaler ParametricSoftplus Scale ScaledTanh
+            SimplifiedLayerNormalization
+        """,
         "com.microsoft": """
-            Attention BiasAdd BiasGelu BiasSplitGelu CDist DequantizeLinear
-            DynamicQuantizeLSTM DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims
-            FastGelu FusedConv FusedGemm FusedMatMul GatherBlockQuantized GatherND Gelu
-            GroupNorm GroupQueryAttention Inverse Irfft MatMulBnb4 MatMulInteger16
-            MatMulIntegerToFloat MatMulNBits MultiHeadAttention MurmurHash3 NhwcMaxPool
-            Pad QAttention QEmbedLayerNormalization QGemm QLinearAdd QLinearAveragePool
-            QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid
-            QLinearSoftmax QLinearWhere QuantizeLinear QuickGelu Range Rfft
-            RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization
-            SparseToDenseMatMul Tokenizer TransposeMatMul Trilu
+            Attention BiasAdd BiasGelu BiasSplitGelu BranchwiseRMSNorm
+            CausalConvWithState CDist DequantizeLinear DynamicQuantizeLSTM
+            DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu
+            FusedConv FusedGemm FusedMatMul GatedAdd GatedRMSNorm
+            GatherBlockQuantized GatherND Gelu GridSample GroupNorm
+            GroupQueryAttention Inverse Irfft LinearAttention LinearAttentionGate
+            MatMulBnb4 MatMulInteger16 MatMulIntegerToFloat MatMulNBits
+            MRotaryEmbedding MultiHeadAttention MurmurHash3 NGramRepeatBlock
+            NhwcMaxPool Pad QAttention QEmbedLayerNormalization QGemm QLinearAdd
+            QLinearAveragePool QLinearConcat QLinearConv QLinearGlobalAveragePool
+            QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere
+            QuantizeLinear QuickGelu Range Rfft RotaryEmbedding ScaledSiLU
+            SkipLayerNormalization SkipSimplifiedLayerNormalization
+            SparseToDenseMatMul Tokenizer TransposeMatMul Trilu UnfoldTensor Unique
+        """,
+        "com.microsoft.nchwc": """
+            AveragePool Conv GlobalAveragePool GlobalMaxPool MaxPool ReorderInput ReorderOutput
+            Upsample
         """,
     },
     "control": {

@@ -8,7 +8,7 @@ of its inputs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
@@ -57,6 +57,7 @@ class GraphTypes:
         assumed: Sizes that a node needs to be equal, and that are not shown to be. Two that meet
             in a broadcast are among them: its type holds if they are, too, where one is 1.
         broadcast: Those among them that meet in a broadcast, and nowhere else in the node.
+        needed: Sizes of inputs that have to be equal for operators that passes may write in others.
     """
 
     types: dict[ir.Value, Type] = field(default_factory=dict)
@@ -64,6 +65,13 @@ class GraphTypes:
     invented: set[str] = field(default_factory=set)
     assumed: dict[ir.Node, tuple[tuple[Dim, Dim], ...]] = field(default_factory=dict)
     broadcast: dict[ir.Node, tuple[tuple[Dim, Dim], ...]] = field(default_factory=dict)
+    needed: set[tuple[Dim, Dim]] = field(default_factory=set)
+
+    def need(self, nodes: Iterable[ir.Node], pairs: Collection[tuple[Dim, Dim]]) -> None:
+        """Let the first of some nodes need sizes to be equal, beside those that it needs anyway."""
+        for node in nodes:
+            self.assumed[node] = (*self.assumed.get(node, ()), *pairs)
+            return
 
 
 def infer_types(

@@ -15,6 +15,7 @@ import numpy as np
 from hagane.errors import InvalidArgument
 from hagane.graph import write
 from hagane.graph.types import TensorType
+from hagane.graph.walk import all_nodes
 from hagane.native.ready.caller import Caller, make_entry
 from hagane.ops.values import tensor_to_array
 from hagane.runtime.backends.native import NativePart
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from hagane.runtime.port import Observer
     from hagane.runtime.program import Program
     from hagane.runtime.shapes.beside import Beside
+    from hagane.runtime.values.needed import Needed
 
 # Builds for inputs as feeds have them, of one session.
 _MOST_OTHERS = 8
@@ -101,6 +103,7 @@ class Opened:
         self.largest = largest_value(graph, found.types)
         self._beside = files_beside(found.model)
         self._names = [str(value.name) for value in graph.inputs]
+        self._needed = self._needs(found)
         self._defaults = {
             str(value.name): value.const_value
             for value in graph.inputs
@@ -180,6 +183,14 @@ class Opened:
         made: Caller = front.ending.after(entry, last, names)
         return made
 
+    @staticmethod
+    def _needs(found: ReadModel) -> Needed | None:
+        if all(node.domain == "" for node in all_nodes(found.model.graph)):
+            return None
+        from hagane.runtime.values.needed import Needed  # most models have ONNX's operators alone
+
+        return Needed.of(found.model, found.types)
+
     def run(
         self, feed: Mapping[str, Any], wanted: Sequence[int], observer: Observer | None
     ) -> list[RuntimeValue]:
@@ -193,6 +204,8 @@ class Opened:
                     return list(ready)
             return built.run(feed, wanted, observer)
         program, arguments = self._bound(feed)
+        if self._needed is not None:
+            self._needed.check(arguments)
         results = execute(program, arguments, observe=observer)
         return outputs_of(
             [results[i] for i in wanted], [*arguments, *(value for _, value in program.constants)]
@@ -204,6 +217,8 @@ class Opened:
         if other is not None:
             return other[0].runner(feed)
         program, arguments = self._bound(feed)
+        if self._needed is not None:
+            self._needed.check(arguments)
         return lambda observe: execute(program, arguments, observe=observe)
 
     def prepare(self, shapes: Mapping[str, Sequence[int]]) -> None:

@@ -36,7 +36,7 @@ from hagane.runtime.values.metadata import (
     open_untold,
     told_sizes,
 )
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, symbols_of
 
 # Metadata of a model that passes were applied to, and that must stay as it is.
 PASSED = "hagane.passed"
@@ -235,10 +235,21 @@ def simplify(model: ir.Model, types: GraphTypes) -> tuple[GraphTypes, list[Chang
             before = changes[change.name].nodes if change.name in changes else ()
             changes[change.name] = replace(change, nodes=before + change.nodes)
         if any(change.count for change in made):
-            types = infer_types(model, shapes=_input_shapes(model, types), lenient=True)
+            types = _inferred_again(model, types)
         if not any(change.count for change in made if change.shows):
             break
     return types, list(changes.values())
+
+
+def _inferred_again(model: ir.Model, types: GraphTypes) -> GraphTypes:
+    """Return the types of what passes made of a model, which needs what it needed of its inputs."""
+    shapes = _input_shapes(model, types)
+    found = infer_types(model, shapes=shapes, lenient=True)
+    given = {name for shape in shapes.values() for dim in shape for name in symbols_of(dim)}
+    found.needed = {pair for pair in types.needed if all(symbols_of(dim) <= given for dim in pair)}
+    if found.needed:
+        found.need(model.graph, sorted(found.needed, key=str))
+    return found
 
 
 def _expand_refused(program: Program, types: GraphTypes) -> int:

@@ -330,9 +330,40 @@ INLINE vh v_to_f16(vf x) {
     return of(x);                                                                          \
   }                                                                                        \
   INLINE vf v_round_##T(vf x) { return of(to(x)); }                                        \
-  INLINE float s_load_##T(uint16_t x) { return of(x + (vh){0})[0]; }                       \
-  INLINE uint16_t s_store_##T(float x) { return to(v_set1(x))[0]; }                        \
-  INLINE float s_round_##T(float x) { return v_round_##T(v_set1(x))[0]; }
+  INLINE float s_round_##T(float x) { return s_load_##T(s_store_##T(x)); }
+/* One number: by its bits, so that compilers make vectors of loops over these. */
+INLINE float s_of_bits(uint32_t x) {
+  float y;
+  __builtin_memcpy(&y, &x, 4);
+  return y;
+}
+INLINE uint32_t s_to_bits(float x) {
+  uint32_t y;
+  __builtin_memcpy(&y, &x, 4);
+  return y;
+}
+INLINE float s_load_bf16(uint16_t x) { return s_of_bits((uint32_t)x << 16); }
+INLINE uint16_t s_store_bf16(float x) {
+  uint32_t bits = s_to_bits(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return (uint16_t)(x != x ? (bits >> 16 | 0x40) : rounded);
+}
+INLINE float s_load_f16(uint16_t x) {
+  uint32_t bits = (uint32_t)(x & 0x7fff) << 13;
+  uint32_t small = s_to_bits(s_of_bits(bits + 0x38800000) - s_of_bits(0x38800000));
+  uint32_t y = bits + (bits >= 0x0f800000 ? 0x70000000u : 0x38000000u);
+  y = bits < 0x00800000 ? small : y;
+  y |= bits > 0x0f800000 ? 0x400000 : 0;
+  return s_of_bits(y | (uint32_t)(x & 0x8000) << 16);
+}
+INLINE uint16_t s_store_f16(float x) {
+  uint32_t all = s_to_bits(x), sign = all & 0x80000000u, bits = all ^ sign;
+  uint32_t small = s_to_bits(s_of_bits(bits) + 0.5f) - 0x3f000000u;
+  uint32_t y = (bits - 0x38000000u + 0xfff + (bits >> 13 & 1)) >> 13;
+  y = bits < 0x38800000u ? small : y;
+  y = bits >= 0x47800000u ? 0x7c00u : y;
+  y = bits > 0x7f800000u ? ((bits >> 13 & 0x3ff) | 0x7e00) : y;
+  return (uint16_t)(y | sign >> 16);
+}
 HALVES(f16, v_of_f16, v_to_f16)
 HALVES(bf16, v_of_bf16, v_to_bf16)
 #undef HALVES

@@ -25,7 +25,7 @@ from hagane.native.rules.convolution import pooling, transposed
 from hagane.native.rules.indexing import elements, tuples
 from hagane.native.rules.looped import convolution as looped_convolution
 from hagane.native.rules.looped import einsum as looped_einsum
-from hagane.native.rules.looped import inverse
+from hagane.native.rules.looped import inverse, linear_attention
 from hagane.native.rules.looped import products as looped_products
 from hagane.native.rules.looped import transposed as looped_transposed
 from hagane.native.rules.ordering import along, reducing
@@ -67,6 +67,7 @@ _WRITTEN = (
     fourier,
     general_quantization,
     inverse,
+    linear_attention,
     looped_convolution,
     looped_einsum,
     looped_products,

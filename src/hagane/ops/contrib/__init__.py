@@ -1,4 +1,4 @@
-"""Operators of the domain ``com.microsoft`` that real models use.
+"""Operators of the domains ``com.microsoft`` and ``com.microsoft.nchwc`` that real models use.
 
 ONNX has no schemas for them; each module declares its own beside the definitions, after
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md (version 1).
@@ -7,9 +7,14 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md (ver
 from hagane.ops.contrib import (
     activation,
     attention,
+    blocked,
     bnb4,
+    channels_last,
     dynamic,
+    experiments,
     fused,
+    gates,
+    grams,
     moved,
     normalization,
     qlinear,
@@ -20,7 +25,18 @@ from hagane.ops.contrib import (
 )
 
 _MODULES = (
-    *(activation, attention, bnb4, dynamic, fused),
+    *(
+        activation,
+        attention,
+        blocked,
+        bnb4,
+        channels_last,
+        dynamic,
+        experiments,
+        fused,
+        gates,
+        grams,
+    ),
     *(moved, normalization, qlinear, quantized, weights, whole, words),
 )
 

@@ -1,4 +1,4 @@
-"""BiasGelu, FastGelu, Gelu, QuickGelu, BiasSplitGelu, BiasAdd, ScaledTanh."""
+"""BiasGelu, FastGelu, Gelu, QuickGelu, BiasSplitGelu, BiasAdd."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import gelu, sigmoid
 from hagane.ops.precision import composed_wide, widened
 from hagane.ops.rules import same_shape
-from hagane.ops.traits import Trait
-from hagane.ops.vjp import through
 from hagane.symbolic import floordiv
 
 
@@ -75,26 +73,7 @@ def _composed_add(x: Any, bias: Any, skip: Any) -> Any:
     return op("Add", op("Add", x, bias), skip)
 
 
-@widened
-def _scaled_tanh(x: Array, *, alpha: float = 1.0, beta: float = 1.0) -> Array:
-    return np.asarray(alpha * np.tanh(beta * x), dtype=x.dtype)
-
-
-@composed_wide
-def _composed_scaled_tanh(x: Any, *, alpha: float = 1.0, beta: float = 1.0) -> Any:
-    return op("Mul", op("Tanh", op("Mul", x, beta)), alpha)
-
-
 OPERATORS = (
-    # ONNX had it as an experiment, and models have it still.
-    OpDef(
-        "ScaledTanh",
-        same_shape,
-        _scaled_tanh,
-        vjp=through(_composed_scaled_tanh),
-        compose=_composed_scaled_tanh,
-        traits=Trait.ELEMENTWISE,
-    ),
     OpDef(
         "BiasAdd",
         same_shape,
@@ -116,7 +95,6 @@ OPERATORS = (
 )
 
 SCHEMAS = {
-    ("", "ScaledTanh"): declare("input:T -> output:T", {"alpha": 1.0, "beta": 1.0}, T=FLOATS),
     (DOMAIN, "BiasAdd"): declare("X:T, bias:T, skip:T -> Y:T", T=FLOATS),
     (DOMAIN, "BiasGelu"): declare("A:T, B:T -> C:T", T=FLOATS),
     (DOMAIN, "BiasSplitGelu"): declare("X:T, bias:T -> Y:T", T=FLOATS),

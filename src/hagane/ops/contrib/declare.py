@@ -24,6 +24,14 @@ INT, FLOAT, STRING = ir.AttributeType.INT, ir.AttributeType.FLOAT, ir.AttributeT
 INT_LIST, FLOAT_LIST = ir.AttributeType.INTS, ir.AttributeType.FLOATS
 STRING_LIST = ir.AttributeType.STRINGS
 
+WINDOW = {
+    "auto_pad": "NOTSET",
+    "dilations": INT_LIST,
+    "kernel_shape": INT_LIST,
+    "pads": INT_LIST,
+    "strides": INT_LIST,
+}
+
 
 def declare(
     signature: str,

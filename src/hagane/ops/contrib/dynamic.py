@@ -23,7 +23,7 @@ from hagane.ops.contrib.declare import (
 )
 from hagane.ops.contrib.qlinear_composed import single
 from hagane.ops.definition import Array, OpDef, Unsupported
-from hagane.ops.linear.matmul import product_shape
+from hagane.ops.linear.matmul import fit_columns, product_shape
 from hagane.ops.precision import composed_wide
 from hagane.ops.quantization.linear import dynamic_quantize
 from hagane.ops.recurrent import layer
@@ -72,6 +72,11 @@ def matmul_integer_to_float(
 
 def _infer_matmul(ctx: InferContext) -> Sequence[Any]:
     shape = product_shape(ctx, ctx.shape(0), ctx.shape(1))
+    scale, zero, bias = (2, 3, 4) if ctx.op.name == "DynamicQuantizeMatMul" else (3, 5, 6)
+    if shape and ctx.known_rank(1) != 1:
+        fit_columns(ctx, scale, shape[-1])
+        fit_columns(ctx, zero, shape[-1])
+        ctx.fit(bias, (shape[-1],))
     return [TensorType(ctx.dtype(2), shape)]
 
 
@@ -138,7 +143,7 @@ def _dynamic_quantize_lstm(
 
 def _infer_lstm(ctx: InferContext) -> Sequence[Any]:
     steps, batch, size = ctx.shape(0, rank=3)
-    count = layer.directions_of(ctx.attr("direction"))
+    count = layer.checked_directions(ctx)
     hidden = ctx.shape(2, rank=3)[1]
     for index, own in ((1, size), (2, hidden)):
         for left, right in zip(ctx.shape(index, rank=3), (count, own, hidden * 4), strict=True):
@@ -147,6 +152,12 @@ def _infer_lstm(ctx: InferContext) -> Sequence[Any]:
     for index in range(8, 12):
         for left, right in zip(ctx.shape(index), (count, hidden * 4), strict=False):
             ctx.unify(left, right, f"expected '{ctx.name(index)}' for a direction, or a column")
+    if ctx.attr("hidden_size") is not None:
+        ctx.unify(
+            ctx.attr("hidden_size"),
+            hidden,
+            f"expected 'R' of hidden_size={ctx.attr('hidden_size')}",
+        )
     state = (count, batch, hidden)
     layer.unify_optional(ctx, 4, count, batch, hidden, state)
     return [(steps, count, batch, hidden), state, state][: ctx.n_outputs]

@@ -14,38 +14,65 @@ from hagane.ops.contrib.declare import (
     FLOAT,
     FLOAT_LIST,
     FLOATS,
-    INT_LIST,
     STRING,
+    WINDOW,
     declare,
 )
 from hagane.ops.convolution.conv import convolve, infer_conv
 from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.elementwise.activation import sigmoid
-from hagane.ops.linear.matmul import product_shape
+from hagane.ops.linear.matmul import infer_gemm, product_shape
 from hagane.ops.precision import composed_wide, widened
+from hagane.ops.registry import operators
+
+# The attributes of activations, in the order in which fused operators give their values.
+_ACTIVATIONS: dict[str, tuple[str, ...]] = {
+    "Clip": ("min", "max"),
+    "Elu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+    "HardSwish": (),
+    "LeakyRelu": ("alpha",),
+    "ParametricSoftplus": ("alpha", "beta"),
+    "Relu": (),
+    "ScaledTanh": ("alpha", "beta"),
+    "Selu": ("alpha", "gamma"),
+    "Sigmoid": (),
+    "Softplus": (),
+    "Softsign": (),
+    "Tanh": (),
+    "ThresholdedRelu": ("alpha",),
+}
+
+
+def check_activation(ctx: InferContext, parameters: Sequence[float] = ()) -> None:
+    """Refuse an activation that is not known, or parameters that it has not."""
+    name = ctx.attr("activation") or ""
+    if name and name not in _ACTIVATIONS:
+        ctx.fail(f"expected activation to be one of {', '.join(_ACTIVATIONS)}, got '{name}'")
+    names = _ACTIVATIONS.get(name, ())
+    if len(parameters) > len(names) or (name == "Clip" and len(parameters) < 2):
+        wanted = f"parameters ({', '.join(names)})" if names else "no parameters"
+        ctx.fail(f"expected {name or 'no activation'} to have {wanted}, got {list(parameters)}")
+
+
+def _by_name(name: str | None, *values: float | None) -> list[float]:
+    """Return the values of an activation's attributes in order, given those of all three names."""
+    found = dict(zip(("alpha", "beta", "gamma"), values, strict=True))
+    return [
+        value for key in _ACTIVATIONS.get(name or "", ()) if (value := found.get(key)) is not None
+    ]
 
 
 def activate(y: Array, name: str | None, parameters: Sequence[float]) -> Array:
     """Return ``y`` after an activation by its ONNX name, with its attributes in order."""
-    match name:
-        case None | "":
-            return y
-        case "Relu":
-            return np.maximum(y, 0)
-        case "LeakyRelu":
-            return np.where(y >= 0, y, (parameters or (0.01,))[0] * y).astype(y.dtype)
-        case "Tanh":
-            return np.tanh(y)
-        case "Sigmoid":
-            return sigmoid(y)
-        case "Clip":
-            low, high = parameters
-            return np.clip(y, low, high)
-        case "HardSigmoid":
-            alpha, beta = parameters or (0.2, 0.5)
-            return np.clip(alpha * y + beta, 0, 1)
-    raise ValueError(f"unknown activation '{name}'")
+    if not name:
+        return y
+    if name == "Clip":
+        low, high = parameters
+        return np.clip(y, low, high)
+    attributes = dict(zip(_ACTIVATIONS[name], parameters, strict=False))
+    (found,) = operators()["", name]((y,), attributes, 1)
+    return np.asarray(found, y.dtype)
 
 
 @widened
@@ -91,16 +118,22 @@ def _fused_gemm(
     y = np.matmul(a.T if transA else a, b.T if transB else b) * np.asarray(alpha, dtype=a.dtype)
     if c is not None:
         y = y + np.asarray(beta, dtype=a.dtype) * c
-    given = (activation_alpha, activation_beta, activation_gamma)
-    return activate(y, activation, [value for value in given if value is not None])
+    given = _by_name(activation, activation_alpha, activation_beta, activation_gamma)
+    return activate(y, activation, given)
+
+
+def _infer_conv(ctx: InferContext) -> Sequence[Any]:
+    check_activation(ctx, ctx.attr("activation_params") or ())
+    (shape,) = infer_conv(ctx)
+    if ctx.has(3):
+        for ours, theirs in zip(shape, ctx.shape(3, rank=len(shape)), strict=True):
+            ctx.unify(theirs, ours, "expected the sum to have the shape of the result")
+    return [shape]
 
 
 def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
-    a, b = ctx.shape(0, rank=2), ctx.shape(1, rank=2)
-    m, k = a[::-1] if ctx.attr("transA") else a
-    k2, n = b[::-1] if ctx.attr("transB") else b
-    ctx.unify(k, k2, f"expected inner sizes to agree ({k} and {k2})")
-    return [(m, n)]
+    check_activation(ctx)
+    return infer_gemm(ctx)
 
 
 def _turned(x: Array, trans: int, batch: int) -> Array:
@@ -127,6 +160,9 @@ def _fused_matmul(
 
 def _infer_fused_matmul(ctx: InferContext) -> Sequence[Any]:
     shapes = []
+    turned = any(ctx.attr(f"transBatch{side}", 0) for side in "AB")
+    if turned and len(ctx.shape(0)) != len(ctx.shape(1)):
+        ctx.fail(f"expected operands of one rank beside transBatch, got {ctx.inputs_text()}")
     for i, side in enumerate("AB"):
         shape = list(ctx.shape(i))
         if ctx.attr(f"transBatch{side}", 0) and len(shape) > 2:
@@ -139,19 +175,12 @@ def _infer_fused_matmul(ctx: InferContext) -> Sequence[Any]:
 
 def _activated(y: Any, name: str | None, parameters: Sequence[float]) -> Any:
     """``activate`` over the builder."""
-    match name:
-        case None | "":
-            return y
-        case "Clip":
-            return op("Clip", y, *parameters)
-        case "LeakyRelu":
-            return op("LeakyRelu", y, alpha=(parameters or (0.01,))[0])
-        case "HardSigmoid":
-            alpha, beta = parameters or (0.2, 0.5)
-            return op("HardSigmoid", y, alpha=alpha, beta=beta)
-        case "Relu" | "Sigmoid" | "Tanh":
-            return op(name, y)
-    return None
+    if not name:
+        return y
+    if name == "Clip":
+        return op("Clip", y, *parameters)
+    attributes: dict[str, Any] = dict(zip(_ACTIVATIONS[name], parameters, strict=False))
+    return op(name, y, **attributes)
 
 
 @composed_wide
@@ -193,8 +222,8 @@ def _composed_gemm(
     transB: int = 0,
 ) -> Any:
     y = op("Gemm", a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
-    given = (activation_alpha, activation_beta, activation_gamma)
-    return _activated(y, activation, [value for value in given if value is not None])
+    given = _by_name(activation, activation_alpha, activation_beta, activation_gamma)
+    return _activated(y, activation, given)
 
 
 def _transposed(x: Any, trans: int, batch: int) -> Any:
@@ -224,7 +253,7 @@ def _composed_matmul(
 
 
 OPERATORS = (
-    OpDef("FusedConv", infer_conv, _fused_conv, domain=DOMAIN, compose=_composed_conv),
+    OpDef("FusedConv", _infer_conv, _fused_conv, domain=DOMAIN, compose=_composed_conv),
     OpDef("FusedGemm", _infer_gemm, _fused_gemm, domain=DOMAIN, compose=_composed_gemm),
     *(
         OpDef(name, _infer_fused_matmul, _fused_matmul, domain=DOMAIN, compose=_composed_matmul)
@@ -238,14 +267,10 @@ SCHEMAS = {
     (DOMAIN, "FusedConv"): declare(
         "X:T, W:T, B:T?, Z:T? -> Y:T",
         {
+            **WINDOW,
             "activation": STRING,
             "activation_params": FLOAT_LIST,
-            "auto_pad": "NOTSET",
-            "dilations": INT_LIST,
             "group": 1,
-            "kernel_shape": INT_LIST,
-            "pads": INT_LIST,
-            "strides": INT_LIST,
         },
         T=FLOATS,
     ),

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.graph.types import TensorType
 from hagane.ops import layout
-from hagane.ops.builder import Call, content_of, dtype_of, op, rank_of
+from hagane.ops.attention.recurrent import OPERATORS as RECURRENT
+from hagane.ops.builder import Call, content_of, op, rank_of
 from hagane.ops.context import InferContext
-from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, INT_LIST, declare
-from hagane.ops.convolution.pool import infer_pool, max_pool
+from hagane.ops.contrib.declare import ANY, DOMAIN, FLOATS, INDICES, INT, declare
 from hagane.ops.definition import Array, OpDef, Unsupported
 from hagane.ops.functions.numbers.elementary import neg, swapped
 from hagane.ops.indexing.gather import OPERATORS as GATHERS
 from hagane.ops.precision import widened
 from hagane.ops.registry import schema
+from hagane.ops.vision.grid import OPERATORS as VISION
+from hagane.ops.vjp import DISCRETE, through
 from hagane.symbolic import Dim, floordiv
 
 
@@ -26,10 +29,53 @@ def _moved(name: str, source: Sequence[OpDef]) -> OpDef:
     (source_op,) = (one for one in source if one.key == ("", name))
     known = schema("", name).attribute_types
 
-    def compose(*inputs: Any, attributes: Mapping[str, Any]) -> Any:
-        return op(name, *inputs, **{key: attributes[key] for key in known if key in attributes})
+    def compose(*inputs: Any, attributes: Mapping[str, Any], n_outputs: int) -> Any:
+        given = {key: attributes[key] for key in known if key in attributes}
+        return op(name, *inputs, outputs=n_outputs, **given)
 
     return replace(source_op, domain=DOMAIN, compose=compose)
+
+
+def _newer(name: str, source: Sequence[OpDef]) -> OpDef:
+    """Return an operator of ONNX's with attributes beside, which stay at their defaults here."""
+    (source_op,) = (one for one in source if one.key == ("", name))
+    found, known = _moved(name, source), schema("", name).attribute_types
+    compose = found.compose
+    assert callable(compose)
+
+    def reference(*inputs: Any, attributes: Mapping[str, Any], n_outputs: int) -> Any:
+        given = {key: attributes[key] for key in known if key in attributes}
+        return source_op(inputs, given, n_outputs)
+
+    def infer(ctx: InferContext) -> Sequence[Any]:
+        defaults = schema(DOMAIN, name).defaults
+        for key, value in ctx.attributes.items():
+            if key not in known and value != defaults[key]:
+                ctx.fail(f"{key}={value} is not supported here, {defaults[key]} is")
+        return found.infer(ctx)[: ctx.n_outputs]
+
+    return replace(found, infer=infer, reference=reference, vjp=through(compose))
+
+
+def _unique(x: Array) -> tuple[Array, ...]:
+    values, first, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)
+    places = np.argsort(order)
+    return values[order], places[inverse.reshape(-1)].astype(np.int64), counts[order]
+
+
+def _composed_unique(x: Any) -> Any:
+    values, _, inverse, counts = op("Unique", x, sorted=0, outputs=4)
+    return values, inverse, counts
+
+
+def _infer_unique(ctx: InferContext) -> Sequence[Any]:
+    (size,) = ctx.shape(0, rank=1)
+    found = ctx.fresh("unique")
+    whole = ir.DataType.INT64
+    return [(found,), TensorType(whole, (size,)), TensorType(whole, (found,))]
 
 
 @widened
@@ -91,34 +137,6 @@ def _infer_irfft(ctx: InferContext) -> Sequence[Any]:
     return [(*shape[:-2], last)]
 
 
-def _nhwc_max_pool(
-    x: Array,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Array:
-    y = max_pool(
-        np.moveaxis(x, -1, 1),
-        kernel_shape=kernel_shape,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        dilations=dilations,
-        pads=pads,
-        strides=strides,
-    )
-    return np.moveaxis(np.asarray(y), 1, -1)
-
-
-def _infer_nhwc_max_pool(ctx: InferContext) -> Sequence[Any]:
-    shape = ctx.shape(0)
-    ((n, c, *spatial),) = infer_pool(ctx, (shape[0], shape[-1], *shape[1:-1]))
-    return [(n, *spatial, c)]
-
-
 def _composed_range(start: Any, limit: Any, delta: Any = None) -> Any:
     return op("Range", start, limit, 1 if delta is None else delta)
 
@@ -132,33 +150,6 @@ def _composed_cdist(a: Any, b: Any, *, metric: str = "sqeuclidean") -> Any:
 def _composed_expand_dims(x: Any, axis: Any) -> Any:
     known = content_of(axis)
     return None if known is None else op("Unsqueeze", x, [int(known.ravel()[0])])
-
-
-_ONE = np.float32(1)
-
-
-def _composed_pool(
-    x: Any,
-    *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    kernel_shape: Sequence[int],
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Any:
-    rank, dtype = rank_of(x), dtype_of(x)
-    if dtype in (ir.DataType.INT8, ir.DataType.UINT8):
-        x = op("DequantizeLinear", x, _ONE)  # to floats, which hold bytes exactly
-    y = op(
-        "MaxPool", op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]), auto_pad=auto_pad,
-        ceil_mode=ceil_mode, dilations=dilations, kernel_shape=kernel_shape, pads=pads,
-        strides=strides,
-    )  # fmt: skip
-    y = op("Transpose", y, perm=[0, *range(2, rank), 1])
-    if dtype_of(y) == dtype:
-        return y
-    return op("QuantizeLinear", y, _ONE, np.zeros((), dtype.numpy()))
 
 
 def _composed_rfft(x: Any, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Any:
@@ -188,7 +179,9 @@ OPERATORS = (
     OpDef(
         "ExpandDims", _infer_expand_dims, _expand_dims, domain=DOMAIN, compose=_composed_expand_dims
     ),
+    _newer("CausalConvWithState", RECURRENT),
     _moved("GatherND", GATHERS),
+    _moved("GridSample", VISION),
     OpDef(
         "Inverse",
         _infer_inverse,
@@ -198,37 +191,58 @@ OPERATORS = (
         vjp=_inverse_vjp,
     ),
     OpDef("Irfft", _infer_irfft, _irfft, domain=DOMAIN, compose=_composed_irfft, vjp=_FOURIER_GAP),
-    OpDef(
-        "NhwcMaxPool", _infer_nhwc_max_pool, _nhwc_max_pool, domain=DOMAIN, compose=_composed_pool
-    ),
+    _newer("LinearAttention", RECURRENT),
     _moved("Pad", layout.OPERATORS),
     replace(_moved("Range", layout.OPERATORS), compose=_composed_range),
     OpDef("Rfft", _infer_rfft, _rfft, domain=DOMAIN, compose=_composed_rfft, vjp=_FOURIER_GAP),
     _moved("Trilu", layout.OPERATORS),
+    OpDef("Unique", _infer_unique, _unique, domain=DOMAIN, compose=_composed_unique, vjp=DISCRETE),
 )
 
 _FOURIER = {"normalized": 0, "onesided": 1, "signal_ndim": 1}
 
 SCHEMAS = {
+    (DOMAIN, "CausalConvWithState"): declare(
+        "input:T, weight:T, bias:T?, past_state:T? -> output:T, present_state:T, state_update:T?",
+        {
+            "activation": "none",
+            "channels_last": 0,
+            "dilation": 1,
+            "input_channel_offset": 0,
+            "input_channels": 0,
+            "ndim": 1,
+            "state_channels_last": -1,
+            "state_length": 0,
+            "state_update_capacity": 0,
+            "state_window": 0,
+        },
+        T=FLOATS,
+    ),
     (DOMAIN, "CDist"): declare("A:T, B:T -> C:T", {"metric": "sqeuclidean"}, T="float double"),
     (DOMAIN, "ExpandDims"): declare("X:T, axis:int32 -> Y:T", T=ANY),
     (DOMAIN, "GatherND"): declare(
         "data:T, indices:I -> output:T", {"batch_dims": 0}, T=ANY, I=INDICES
     ),
+    (DOMAIN, "GridSample"): declare(
+        "X:T, Grid:T -> Y:T",
+        {"align_corners": 0, "mode": "bilinear", "padding_mode": "zeros"},
+        T=FLOATS,
+    ),
     (DOMAIN, "Inverse"): declare("X:T -> Y:T", T=FLOATS),
     (DOMAIN, "Irfft"): declare("X:T -> Y:T", _FOURIER, T=FLOATS),
-    (DOMAIN, "NhwcMaxPool"): declare(
-        "x:T -> y:T",
+    (DOMAIN, "LinearAttention"): declare(
+        "query:T, key:T, value:T, past_state:S?, decay:T?, beta:T? -> output:T, present_state:S",
         {
-            "auto_pad": "NOTSET",
-            "ceil_mode": 0,
-            "dilations": INT_LIST,
-            "kernel_shape": INT_LIST,
-            "pads": INT_LIST,
-            "strides": INT_LIST,
+            "chunk_size": 64,
+            "kv_num_heads": INT,
+            "q_num_heads": INT,
+            "scale": 0.0,
+            "state_window": 0,
+            "update_rule": "gated_delta",
         },
-        required=("kernel_shape",),
-        T=f"int8 uint8 {FLOATS}",
+        required=("q_num_heads", "kv_num_heads"),
+        T=FLOATS,
+        S=FLOATS,
     ),
     (DOMAIN, "Pad"): declare(
         "data:T, pads:int64, value:T? -> output:T", {"mode": "constant"}, T=ANY
@@ -238,4 +252,5 @@ SCHEMAS = {
     ),
     (DOMAIN, "Rfft"): declare("X:T -> Y:T", _FOURIER, T=FLOATS),
     (DOMAIN, "Trilu"): declare("X:T, k:int64? -> Y:T", {"upper": 1}, T=ANY),
+    (DOMAIN, "Unique"): declare("x:float -> y:float, idx:int64, counts:int64"),
 }

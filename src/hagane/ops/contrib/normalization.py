@@ -17,6 +17,7 @@ from hagane.ops.elementwise.activation import sigmoid
 from hagane.ops.indexing.gather import checked
 from hagane.ops.normalization.layer import layer_norm, rms_norm
 from hagane.ops.precision import composed_wide, widened
+from hagane.symbolic import Dim
 
 
 @widened
@@ -53,8 +54,16 @@ def _skip_rms(
 
 def _infer_skip(ctx: InferContext) -> Sequence[Any]:
     shape = ctx.shape(0)
+    if not 2 <= len(shape) <= 3:
+        ctx.fail(f"expected an input of 2 or 3 axes, got {ctx.inputs_text()}")
     (size,) = ctx.shape(2, rank=1)
     ctx.unify(shape[-1], size, "expected one scale an element of the last axis")
+    rows: Sequence[Dim | None] = shape[:-2]
+    if len(shape) == 3 and ctx.known_rank(1) == 3:
+        rows = [ctx.one_or(1, 0, shape[0])]
+    ctx.fit(1, (*rows, *shape[-2:]), shape[-2:])
+    for index in range(3, ctx.n_inputs):
+        ctx.fit(index, (size,))
     reduced = TensorType(ir.DataType.FLOAT, (*shape[:-1], 1))
     return [shape, reduced, reduced, shape][: ctx.n_outputs]
 
@@ -77,6 +86,10 @@ def _simplified(
 def _infer_simplified(ctx: InferContext) -> Sequence[Any]:
     shape = ctx.shape(0)
     axis = ctx.axis(ctx.attr("axis"), len(shape))
+    if (rank := ctx.known_rank(1)) is not None:
+        whole = ctx.broadcast(shape, ctx.shape(1))
+        if rank > len(shape) or any(map(ctx.differ, whole, shape)):
+            ctx.fail(f"expected 'scale' to broadcast to the input, got {ctx.inputs_text()}")
     reduced = TensorType(ir.DataType.FLOAT, (*shape[:axis], *(1 for _ in shape[axis:])))
     return [TensorType(ctx.dtype(1), shape), reduced][: ctx.n_outputs]
 
@@ -101,8 +114,9 @@ def embed_layer_normalization(
         position_ids = np.arange(input_ids.shape[1])[None]
     total = words[checked(input_ids, len(words), 0)]
     total = total + positions[checked(position_ids, len(positions), 0)]
-    if segments is not None and segment_ids is not None:
-        total = total + segments[checked(segment_ids, len(segments), 0)]
+    if segments is not None:
+        ids = np.zeros(1, np.int32) if segment_ids is None else segment_ids
+        total = total + segments[checked(ids, len(segments), 0)]
     y = layer_norm(total, gamma, beta, -1, epsilon)[0]
     count = np.zeros(len(input_ids)) if mask is None else mask.sum(axis=1)
     return (y, count.astype(np.int32), total)[:n_outputs]
@@ -112,6 +126,11 @@ def infer_embed(ctx: InferContext) -> Sequence[Any]:
     """Return the types of ``embed_layer_normalization``."""
     batch, length = ctx.shape(0, rank=2)
     hidden = ctx.shape(2, rank=2)[1]
+    for index, shape in ((1, (batch, length)), (3, (None, hidden)), (4, (None, hidden)),
+                         (5, (hidden,)), (6, (hidden,)), (7, (batch, length))):  # fmt: skip
+        ctx.fit(index, shape)
+    if ctx.has(1) and not ctx.has(4):
+        ctx.fail("expected 'segment_embedding' beside 'segment_ids'")
     dtype = ctx.dtype(2)
     return [
         TensorType(dtype, (batch, length, hidden)),
@@ -220,8 +239,9 @@ def composed_embed(
     else:
         rows = op("Gather", positions, position_ids)
     total = op("Add", op("Gather", words, input_ids), rows)
-    if segments is not None and segment_ids is not None:
-        total = op("Add", total, op("Gather", segments, segment_ids))
+    if segments is not None:
+        ids = np.zeros(1, np.int64) if segment_ids is None else segment_ids
+        total = op("Add", total, op("Gather", segments, ids))
     y = op("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon)
     if mask is None:
         count = op("Expand", np.zeros(1, np.int32), [batch])

@@ -31,6 +31,7 @@ from hagane.ops.convolution.pool import average_pool
 from hagane.ops.convolution.window import Window, check_window
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.elementwise.activation import sigmoid
+from hagane.ops.linear.matmul import fit_columns, infer_gemm
 from hagane.ops.normalization.softmax import softmax
 from hagane.ops.quantization.linear import OPERATORS as LINEAR
 from hagane.ops.quantization.linear import dequantize, quantize
@@ -240,14 +241,13 @@ def _gemm(
 
 
 def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
-    a, b = ctx.shape(0, rank=2), ctx.shape(3, rank=2)
-    m, k = a[::-1] if ctx.attr("transA") else a
-    k2, n = b[::-1] if ctx.attr("transB") else b
-    ctx.unify(k, k2, f"expected inner sizes to agree ({k} and {k2})")
+    (shape,) = infer_gemm(ctx, 3, 6)
+    for index in (4, 5):
+        fit_columns(ctx, index, shape[1])
     if ctx.has(7) != ctx.has(8):
         ctx.fail("expected both 'y_scale' and 'y_zero_point', or neither")
     dtype = ctx.dtype(0) if ctx.has(8) else ctx.dtype(1)
-    return [TensorType(dtype, (m, n))]
+    return [TensorType(dtype, shape)]
 
 
 def _aligned(source: OpDef) -> OpDef:

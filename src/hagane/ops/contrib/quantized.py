@@ -10,14 +10,14 @@ import numpy as np
 from hagane.graph.types import TensorType
 from hagane.ops.builder import op, rank_of, size_of
 from hagane.ops.context import InferContext
-from hagane.ops.contrib.attention.packed import attend_projected, composed_projected
+from hagane.ops.contrib.attention.packed import attend_projected, composed_projected, infer_packed
 from hagane.ops.contrib.declare import DOMAIN, FLOAT, INTS, declare
 from hagane.ops.contrib.dynamic import composed_to_float, matmul_integer_to_float
 from hagane.ops.contrib.normalization import composed_embed, embed_layer_normalization, infer_embed
 from hagane.ops.contrib.qlinear_composed import single
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.linear.matmul import fit_columns
 from hagane.ops.vjp import ROUNDED
-from hagane.symbolic import Dim, floordiv
 
 
 def _attention(
@@ -50,14 +50,9 @@ def _infer_attention(ctx: InferContext) -> Sequence[Any]:
     for name in ("do_rotary", "past_present_share_buffer"):
         if ctx.attr(name):
             ctx.fail(f"'{name}' is not supported here; unset it, or use GroupQueryAttention")
-    batch, length, hidden = ctx.shape(0, rank=3)
-    rows, columns = ctx.shape(1, rank=2)
-    ctx.unify(hidden, rows, "expected as many weight rows as input features")
-    heads, value, total = ctx.attr("num_heads"), floordiv(columns, 3), length
-    if ctx.has(8):
-        total = total + ctx.shape(8, rank=5)[3]
-    size: Dim = floordiv(value, heads)
-    shapes = [(batch, length, value), (2, batch, heads, total, size)]
+    for index in (4, 7):
+        fit_columns(ctx, index, ctx.shape(1, rank=2)[1])
+    shapes = infer_packed(ctx, bias=2, mask=5, past=8)
     return [TensorType(ctx.dtype(3), shape) for shape in shapes[: ctx.n_outputs]]
 
 

@@ -17,6 +17,7 @@ from hagane.ops.indexing.gather import checked
 from hagane.ops.precision import composed_wide, widened
 from hagane.ops.quantization.linear import spread
 from hagane.ops.vjp import PACKED
+from hagane.symbolic import ceildiv, product
 
 
 def unpack(packed: Array, bits: int) -> Array:
@@ -64,6 +65,13 @@ def _matmul_nbits(
     return (y if bias is None else y + bias).astype(a.dtype)
 
 
+def _fit_elements(ctx: InferContext, index: int, count: int) -> None:
+    """Fail unless input ``index`` has so many elements, along whatever axes."""
+    if ctx.has(index) and ctx.known_rank(index) is not None:
+        found = product(ctx.shape(index))
+        ctx.unify(found, count, f"expected {count} elements of '{ctx.name(index)}', got {found}")
+
+
 def _infer_matmul_nbits(ctx: InferContext) -> Sequence[Any]:
     shape = ctx.shape(0)
     if ctx.attr("weight_prepacked"):
@@ -76,6 +84,14 @@ def _infer_matmul_nbits(ctx: InferContext) -> Sequence[Any]:
     if not 1 <= ctx.attr("bits") <= 8:
         ctx.fail(f"expected 1 to 8 bits a number, got bits={ctx.attr('bits')}")
     ctx.unify(shape[-1], ctx.attr("K"), f"expected {ctx.attr('K')} columns")
+    rows, blocks = ctx.attr("N"), -(-ctx.attr("K") // ctx.attr("block_size"))
+    bits = ctx.attr("bits")
+    _fit_elements(ctx, 1, rows * blocks * -(-ctx.attr("block_size") * bits // 8))
+    _fit_elements(ctx, 2, rows * blocks)
+    if ctx.has(3):
+        packed = ctx.dtype(3) == ir.DataType.UINT8
+        _fit_elements(ctx, 3, rows * (-(-blocks * bits // 8) if packed else blocks))
+    ctx.fit(5, (rows,))
     return [(*shape[:-1], ctx.attr("N"))]
 
 
@@ -115,9 +131,17 @@ def _infer_gather(ctx: InferContext) -> Sequence[Any]:
             f"expected 2, 4 or 8 bits a number and a positive block_size, got "
             f"bits={ctx.attr('bits')}, block_size={ctx.attr('block_size')}"
         )
-    if ctx.dtype(0).name == "UINT8":
-        shape[-1] = shape[-1] * (8 // ctx.attr("bits"))
-    axis = ctx.axis(ctx.attr("gather_axis"), len(shape))
+    axis = ctx.axis(ctx.attr("gather_axis"), len(shape), "gather_axis")
+    across = ctx.axis(ctx.attr("quantize_axis"), len(shape), "quantize_axis")
+    each = 8 // ctx.attr("bits") if ctx.dtype(0) == ir.DataType.UINT8 else 1
+    if each > 1 and axis == len(shape) - 1 > 0:
+        ctx.fail(f"expected gather_axis={axis} not to be the last one, whose bytes are packed")
+    shape[-1] = shape[-1] * each
+    blocks = list(shape)
+    blocks[across] = ceildiv(shape[across], ctx.attr("block_size"))
+    ctx.fit(2, blocks)
+    if ctx.has(3):
+        ctx.fit(3, (*blocks[:-1], ceildiv(blocks[-1], each)))
     return [TensorType(ctx.dtype(2), (*shape[:axis], *ctx.shape(1), *shape[axis + 1 :]))]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.graph.types import Shape
 from hagane.ops.builder import Call, rank_of, shape_of
 from hagane.ops.context import InferContext
 from hagane.ops.convolution.window import Window, check_kernel_shape, check_window, pad_spatial
@@ -97,9 +98,23 @@ def shift_weight(w: Array, zero: Array | None) -> Array:
     return w.astype(np.int32) - zero
 
 
-def infer_conv(ctx: InferContext, x: int = 0, w: int = 1, bias: int | None = 2) -> Sequence[Any]:
-    """Infer a convolution whose data, weight and bias are the given inputs."""
-    x_shape, w_shape = ctx.shape(x), ctx.shape(w)
+def infer_conv(
+    ctx: InferContext,
+    x: int = 0,
+    w: int = 1,
+    bias: int | None = 2,
+    x_shape: Shape | None = None,
+) -> Sequence[Any]:
+    """Infer a convolution whose data, weight and bias are the given inputs.
+
+    Args:
+        ctx: The node.
+        x: The number of the data.
+        w: That of the weight, (maps, channels / group, *kernel).
+        bias: That of the bias, None for an operator without.
+        x_shape: The shape of the data as (batch, channels, *spatial), where it lies otherwise.
+    """
+    x_shape, w_shape = x_shape or ctx.shape(x), ctx.shape(w)
     if len(x_shape) < 3:
         ctx.fail(
             f"expected input '{ctx.name(x)}' to be (batch, channels, *spatial), got {ctx.tensor(x)}"

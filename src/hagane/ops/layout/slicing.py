@@ -47,6 +47,9 @@ def _slice(
     steps: Array | None = None,
 ) -> Array:
     parts = [slice(None)] * x.ndim
+    for other in (ends, axes, steps):
+        if other is not None and len(other) != len(starts):
+            raise ValueError(f"expected {len(starts)} ends, axes and steps, got {len(other)}")
     for i, start in enumerate(starts):
         axis = i if axes is None else int(axes[i])
         step = 1 if steps is None else int(steps[i])
@@ -56,12 +59,14 @@ def _slice(
 
 def _infer_slice(ctx: InferContext) -> Sequence[Any]:
     shape = list(ctx.shape(0))
+    count = ctx.shape(1, rank=1)
+    for index in (2, 3, 4):
+        ctx.fit(index, count)
     starts, ends = ctx.data(1), ctx.data(2)
     axes = ctx.ints(3) if ctx.has(3) else None
     steps = ctx.ints(4) if ctx.has(4) else None
     if (ctx.has(3) and axes is None) or (starts is None and axes is None):
-        count = ctx.tensor(1).shape
-        if ctx.has(3) or count is None or not isinstance(count[0], int):
+        if ctx.has(3) or not isinstance(count[0], int):
             return [tuple(ctx.fresh() for _ in shape)]
         axes = tuple(range(count[0]))
     if axes is None:

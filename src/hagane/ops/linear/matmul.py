@@ -18,6 +18,7 @@ from hagane.ops.functions.tensors.shapes import unbroadcast
 from hagane.ops.precision import widened
 from hagane.ops.traits import Trait
 from hagane.ops.vjp import DISCRETE
+from hagane.symbolic import Dim
 
 
 def product_shape(ctx: InferContext, left: Shape, right: Shape) -> Shape:
@@ -70,19 +71,26 @@ def _gemm(
     return np.asarray(y)
 
 
-def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
-    a, b = ctx.shape(0, rank=2), ctx.shape(1, rank=2)
-    m, k = a[::-1] if ctx.attr("transA") else a
-    k2, n = b[::-1] if ctx.attr("transB") else b
+def infer_gemm(ctx: InferContext, b: int = 1, c: int = 2) -> Sequence[Any]:
+    """Infer a product of input 0 and input ``b``, and a summand, input ``c``."""
+    left, right = ctx.shape(0, rank=2), ctx.shape(b, rank=2)
+    m, k = left[::-1] if ctx.attr("transA") else left
+    k2, n = right[::-1] if ctx.attr("transB") else right
     ctx.unify(k, k2, f"expected inner sizes to agree ({k} and {k2})")
-    if ctx.has(2) and ctx.known_rank(2) is not None:
-        c = ctx.shape(2)
-        if len(c) > 2:
-            ctx.fail(f"expected 'C' to broadcast to [{m}, {n}], got {ctx.tensor(2)}")
-        for dim, size in zip(c[::-1], (n, m), strict=False):
+    if ctx.has(c) and ctx.known_rank(c) is not None:
+        summand = ctx.shape(c)
+        if len(summand) > 2:
+            ctx.fail(f"expected 'C' to broadcast to [{m}, {n}], got {ctx.tensor(c)}")
+        for dim, size in zip(summand[::-1], (n, m), strict=False):
             if dim != 1:
                 ctx.unify(dim, size, f"expected 'C' to broadcast to [{m}, {n}]")
     return [(m, n)]
+
+
+def fit_columns(ctx: InferContext, index: int, columns: Dim) -> None:
+    """Fail unless input ``index`` is a single number, or one a column."""
+    if ctx.has(index) and ctx.known_rank(index) == 1 and ctx.shape(index) != (1,):
+        ctx.fit(index, (columns,))
 
 
 def composed_gemm(
@@ -176,7 +184,7 @@ def _gemm_vjp(call: Call, gradients: Sequence[Any]) -> Sequence[Any]:
 
 
 OPERATORS = (
-    OpDef("Gemm", _infer_gemm, _gemm, compose=composed_gemm, vjp=_gemm_vjp, traits=Trait.LINEAR),
+    OpDef("Gemm", infer_gemm, _gemm, compose=composed_gemm, vjp=_gemm_vjp, traits=Trait.LINEAR),
     OpDef("MatMul", _infer_matmul, matmul, vjp=_matmul_vjp, traits=Trait.LINEAR),
     OpDef("MatMulInteger", _infer_matmul, _matmul_integer, vjp=DISCRETE),
 )

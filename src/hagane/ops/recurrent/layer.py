@@ -198,6 +198,14 @@ def directions_of(direction: str) -> int:
     return 2 if direction == "bidirectional" else 1
 
 
+def checked_directions(ctx: InferContext) -> int:
+    """Return how many directions a node has, whose attribute has to be one of the three words."""
+    direction = ctx.attr("direction")
+    if direction not in ("forward", "reverse", "bidirectional"):
+        ctx.fail(f"expected direction to be forward, reverse or bidirectional, got '{direction}'")
+    return directions_of(direction)
+
+
 def unify_optional(
     ctx: InferContext, gates: int, count: int, batch: Dim, hidden: Dim, state: Shape
 ) -> None:
@@ -214,10 +222,7 @@ def unify_optional(
 def infer(ctx: InferContext, gates: int, n_states: int) -> Sequence[Any]:
     """Infer a recurrent layer with ``gates`` gates and ``n_states`` states."""
     x, w, r = (ctx.shape(i, rank=3) for i in range(3))
-    direction = ctx.attr("direction")
-    if direction not in ("forward", "reverse", "bidirectional"):
-        ctx.fail(f"expected direction to be forward, reverse or bidirectional, got '{direction}'")
-    count = directions_of(direction)
+    count = checked_directions(ctx)
     hidden = ctx.attr("hidden_size") or r[2]
     ctx.unify(w[0], count, f"expected {count} directions in '{ctx.name(1)}'")
     ctx.unify(w[1], hidden * gates, f"expected {gates} gates of {hidden} in '{ctx.name(1)}'")

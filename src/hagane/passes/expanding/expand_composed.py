@@ -136,8 +136,8 @@ def _hand_on(node: ir.Node, made: Sequence[ir.Node], types: GraphTypes) -> None:
     """
     free = types.broadcast.get(node, ())
     pairs = tuple(pair for pair in types.assumed.get(node, ()) if pair not in free)
-    if pairs and made:
-        types.assumed[made[-1]] = (*types.assumed.get(made[-1], ()), *pairs)
+    if pairs:
+        types.need(reversed(made), pairs)
 
 
 def _typed(

@@ -37,7 +37,8 @@ def lower_byte_pool(low: Lowering, node: ir.Node) -> None:
     """Lower MaxPool of an image in quads of bytes, or as 16-bit numbers.
 
     Raises:
-        NotNative: The image lies in neither form, or the places of the largest are read.
+        NotNative: The image lies in neither form, the places of the largest are read, or a window
+            may have no elements.
     """
     x, out = node.inputs[0], node.outputs[0]
     assert x is not None
@@ -49,6 +50,8 @@ def lower_byte_pool(low: Lowering, node: ir.Node) -> None:
     channels = low.facts.shape(x)[1]
     assert isinstance(channels, int)
     window = window_of(low, node, low.facts.attributes(node)["kernel_shape"], channels)
+    if max(window.dilations) > 1 and any(pad != 0 for pad in window.pads):
+        raise NotNative("windows that may lie in padding whole")
     source: Tensor
     target: Tensor
     planes: Dim

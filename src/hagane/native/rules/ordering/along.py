@@ -253,18 +253,6 @@ for (int64_t i = along + 1; i < {rank}; i++) inner *= dims[i];
     low.forms[node.outputs[0]] = y
 
 
-def _best(dtype: np.dtype[np.generic], better: str) -> str:
-    """Return C text that finds ``best``, where the best number of a line is; NaN ends the search."""
-    stop = "if (top != top) break;" if is_real(dtype) else ""
-    nan = " || v != v" if is_real(dtype) else ""
-    return f"""
-int64_t best = 0; N top = {loaded(dtype, "from[0]")};
-for (int64_t i = 1; i < n; i++) {{ {stop}
-N v = {loaded(dtype, "from[i * inner]")};
-if (v {better} top{nan}) top = v, best = i;
-}}"""
-
-
 def lower_arg(low: Lowering, node: ir.Node) -> None:
     """Lower ArgMax and ArgMin of any type; NaN is better than any number."""
     attributes = low.facts.attributes(node)
@@ -273,33 +261,51 @@ def lower_arg(low: Lowering, node: ir.Node) -> None:
         raise NotNative("a tensor without axes")
     axis = axis_of(low, node, len(x.shape))
     outer, n, inner = around(x.shape, axis)
-    reduction = "ReduceMax" if node.op_type == "ArgMax" else "ReduceMin"
+    y = low.forms.result(node.outputs[0])
     failure = f"axis {axis} is empty, expected one element at least"
     last = bool(attributes["select_last_index"])
-    y = low.forms.result(node.outputs[0])
+    sign = ">" if node.op_type == "ArgMax" else "<"
+    if inner == 1:
+        text = f"if (n == 0) {{ hg_fail(thread, 0); return; }}{_searched(x.dtype, last, 'y[line] = i;')}"
+    else:
+        put = "y[outer * inner + j0 + j] = {0};"
+        text = f"if (n == 0) {{ hg_fail(thread, n); return; }}{_compared(x.dtype, sign, last, put)}"
+    _emit_search(low, node, (x, y), (outer, n, inner), text, sign, failure)
+    low.forms[node.outputs[0]] = y
+
+
+def _emit_search(
+    low: Lowering,
+    node: ir.Node,
+    tensors: tuple[Tensor, Tensor],
+    sizes: tuple[Dim, Dim, Dim],
+    text: str,
+    sign: str,
+    failure: str = "",
+) -> None:
+    """Emit C of ``_searched`` or ``_compared``, as lines are of neighbours or side by side."""
+    (x, y), (outer, n, inner) = tensors, sizes
     types = {"T": c_type(x.dtype), "N": number_type(x.dtype)}
     if inner == 1:
         from hagane.native.rules.ordering.reducing import step_of
         from hagane.native.rules.ordering.runs import runs_of  # few models need it
 
+        step = step_of("ReduceMax" if sign == ">" else "ReduceMin", x.dtype)
         emit_written(
-            low.recorder, node, _searched(x.dtype, last=last), reads={"x": x}, writes={"y": y},
-            sizes={"n": n}, types=types, items=outer, each=n, cost=0.3,
-            helper=runs_of(step_of(reduction, x.dtype), "top"), failure=failure,
+            low.recorder, node, text, reads={"x": x}, writes={"y": y}, sizes={"n": n}, types=types,
+            items=outer, each=n, cost=0.3, helper=runs_of(step, "top"), failure=failure,
         )  # fmt: skip
-    else:
-        pieces = ceildiv(inner, _LINES)
-        sign = ">" if node.op_type == "ArgMax" else "<"
-        emit_written(
-            low.recorder, node, _compared(x.dtype, sign, last=last), reads={"x": x}, writes={"y": y},
-            sizes={"n": n, "inner": inner, "pieces": pieces}, types=types, tasks=outer * pieces,
-            work=work_of(x.size, 0.5), failure=failure,
-        )  # fmt: skip
-    low.forms[node.outputs[0]] = y
+        return
+    pieces = ceildiv(inner, _LINES)
+    emit_written(
+        low.recorder, node, text, reads={"x": x}, writes={"y": y},
+        sizes={"n": n, "inner": inner, "pieces": pieces}, types=types, tasks=outer * pieces,
+        work=work_of(x.size, 0.5), failure=failure,
+    )  # fmt: skip
 
 
-def _searched(dtype: np.dtype[np.generic], *, last: bool) -> str:
-    """Return C that finds the best of lines of neighbours, and then where it is."""
+def _searched(dtype: np.dtype[np.generic], last: bool, put: str) -> str:
+    """Return C that finds the best of lines of neighbours, and then where it is; ``put`` tells ``i``."""
 
     def place(same: str, *, backward: bool) -> str:
         steps = "i = n - 64; i >= 0; i -= 64" if backward else "i = 0; i + 64 <= n; i += 64"
@@ -313,17 +319,16 @@ if (found) break; }}
 
     nan = f"if (top != top) {{ {place('v != v', backward=last)} }} else" if is_real(dtype) else ""
     return f"""
-if (n == 0) {{ hg_fail(thread, 0); return; }}
 for (int64_t line = first; line < last; line++) {{
 const T *from = x + line * n;
 const N top = (N)KERNEL_top_line(from, n);
 int64_t i;
 {nan} {{ {place("v == top", backward=last)} }}
-y[line] = i; }}"""
+{put} }}"""
 
 
-def _compared(dtype: np.dtype[np.generic], sign: str, *, last: bool) -> str:
-    """Return C that finds where the best of lines is which lie side by side."""
+def _compared(dtype: np.dtype[np.generic], sign: str, last: bool, put: str) -> str:
+    """Return C that finds where the best of lines is which lie side by side; ``put`` tells it."""
     test = f"v {sign}{'=' if last else ''} top[j]"
     if is_real(dtype) and last:
         test = f"(({test}) & (top[j] == top[j])) | (v != v)"
@@ -343,18 +348,17 @@ const int take = {test};
 top[j] = take ? v : top[j]; best[j] = take ? ({index})i : best[j]; }} }}"""
 
     return f"""
-if (n == 0) {{ hg_fail(thread, n); return; }}
 const int64_t j0 = q % pieces * {_LINES}, w = hg_min({_LINES}, inner - j0), outer = q / pieces;
 const T *from = x + outer * n * inner + j0;
 if (n >> 31) {{ /* more than such indices have room for */
 for (int64_t j = 0; j < w; j++) {{
 N most = {loaded(dtype, "from[j]")}; int64_t at = 0;
 for (int64_t i = 1; i < n; i++) {{ const N v = {loaded(dtype, "from[i * inner + j]")}; if ({wide}) most = v, at = i; }}
-y[outer * inner + j0 + j] = at; }}
+{put.format("at")} }}
 return; }}
 N top[{_LINES}]; {index} best[{_LINES}];
 if (w == {_LINES}) {{ {steps(_LINES)} }} else {{ {steps("w")} }}
-for (int64_t j = 0; j < w; j++) y[outer * inner + j0 + j] = best[j];"""
+for (int64_t j = 0; j < w; j++) {put.format("best[j]")}"""
 
 
 def lower_hardmax(low: Lowering, node: ir.Node) -> None:
@@ -363,19 +367,17 @@ def lower_hardmax(low: Lowering, node: ir.Node) -> None:
     if not x.shape:
         raise NotNative("a tensor without axes")
     outer, n, inner = around(x.shape, axis_of(low, node, len(x.shape)))
-    y = low.forms.result(node.outputs[0])
-    text = f"""
-for (int64_t line = first; line < last && n > 0; line++) {{
-int64_t at = line / inner * n * inner + line % inner;
-const T *from = x + at;
-{_best(x.dtype, ">")}
-for (int64_t i = 0; i < n; i++) y[at + i * inner] = {stored(x.dtype, "i == best")};
-}}"""
-    emit_written(
-        low.recorder, node, text,
-        reads={"x": x}, writes={"y": y}, sizes={"n": n, "inner": inner},
-        types={"T": c_type(x.dtype), "N": number_type(x.dtype)}, items=outer * inner, each=n,
-    )  # fmt: skip
+    y, one = low.forms.result(node.outputs[0]), stored(x.dtype, "1")
+    if inner == 1:
+        put = f"for (int64_t j = 0; j < n; j++) y[line * n + j] = 0;\ny[line * n + i] = {one};"
+        text = f"if (n == 0) return;{_searched(x.dtype, False, put)}"
+    else:
+        put = f"y[(outer * n + {{0}}) * inner + j0 + j] = {one};"
+        clear = f"""
+for (int64_t i = 0; i < n; i++) for (int64_t j = 0; j < hg_min({_LINES}, inner - q % pieces * {_LINES}); j++)
+y[(q / pieces * n + i) * inner + q % pieces * {_LINES} + j] = 0;"""
+        text = f"if (n == 0) return;{clear}{_compared(x.dtype, '>', False, put)}"
+    _emit_search(low, node, (x, y), (outer, n, inner), text, ">")
     low.forms[node.outputs[0]] = y
 
 

@@ -47,7 +47,7 @@ def _pads(low: Lowering, node: ir.Node, kernel: list[int], dilations: list[int])
 
 
 def lower_pool(low: Lowering, node: ir.Node) -> None:
-    """Lower AveragePool, LpPool and MaxPool. A window without elements is zero."""
+    """Lower AveragePool, LpPool and MaxPool. The largest of no elements is the least number."""
     x, out = low.forms.contiguous(node.inputs[0]), node.outputs[0]
     window = _Window.of(low, node, x)
     rank, dtype = window.rank, x.dtype
@@ -70,7 +70,7 @@ def lower_pool(low: Lowering, node: ir.Node) -> None:
     room = _scratch(window, x, y, whole=bool(places or shared))
     emit_written(
         low.recorder, node, text, reads={"x": x}, writes=writes, sizes=sizes,
-        types={"T": c_type(dtype), "N": number_type(dtype)}, items=items,
+        types={"T": c_type(dtype), "N": _number(node.op_type, dtype)}, items=items,
         each=product(rows) * y.shape[-1] * product(window.kernel), cost=0.3,
         scratch=room,
     )  # fmt: skip
@@ -128,7 +128,7 @@ class _Window:
         )
         p = float(attributes.get("p", 2))
         start, taken, end = {
-            "MaxPool": (limits(number_type(x.dtype))[0], "v", "n ? all : 0"),
+            "MaxPool": (limits(_number(operator, x.dtype))[0], "v", "all"),
             "AveragePool": ("0", "v", "all / (N)n"),
             "LpPool": ("0", power(p, "v"), root(p, "all")),
         }[operator]  # fmt: skip
@@ -372,6 +372,13 @@ def _place(rank: int, *, column_major: bool) -> str:
     text += coordinates([f"b{i}" for i in range(rank)], [f"X{i}" for i in range(rank)], "b") + "\n"
     text += "\n".join(f"column += b{i} * size; size *= X{i};" for i in range(rank))
     return text + "\nplaces[row * Y + o] = image * plane + column;"
+
+
+def _number(operator: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the C type that elements are joined in."""
+    if operator == "MaxPool" and dtype.kind in "iu":
+        return c_type(dtype)  # as many lie in a vector as they are small
+    return number_type(dtype)
 
 
 def _larger(dtype: np.dtype[np.generic]) -> str:

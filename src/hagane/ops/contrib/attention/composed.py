@@ -14,20 +14,33 @@ from hagane.ops.contrib.attention.heads import LEAST
 
 def split_heads(x: Any, count: int) -> Any:
     """``heads_of`` over the builder."""
-    return op("Transpose", op("Reshape", x, [0, 0, count, -1]), perm=[0, 2, 1, 3])
+    width = size_of(x, 2)
+    each = width // count if isinstance(width, int) else -1
+    return op("Transpose", op("Reshape", x, [0, 0, count, each]), perm=[0, 2, 1, 3])
 
 
 def join_heads(x: Any) -> Any:
     """``joined`` over the builder."""
-    return op("Reshape", op("Transpose", x, perm=[0, 2, 1, 3]), [0, 0, -1])
+    heads, each = size_of(x, 1), size_of(x, 3)
+    width = heads * each if isinstance(heads, int) and isinstance(each, int) else -1
+    return op("Reshape", op("Transpose", x, perm=[0, 2, 1, 3]), [0, 0, width])
 
 
-def bias_of(mask: Any, attention_bias: Any, q: Any, k: Any, *, causal: bool, filler: float) -> Any:
-    """Return the summand of the scores, None for nothing."""
+def bias_of(
+    mask: Any,
+    attention_bias: Any,
+    q: Any,
+    k: Any,
+    *,
+    causal: bool,
+    filler: float,
+    past: Any = None,
+) -> Any:
+    """Return the summand of the scores, None for nothing; ``past`` as ``causal_mask`` has it."""
     batch, length, total = size_of(q, 0), size_of(q, 2), size_of(k, 2)
     found = [] if attention_bias is None else [attention_bias]
     if causal:
-        rows = op("Add", op("Range", 0, length, 1), total - length)
+        rows = op("Add", op("Range", 0, length, 1), total - length if past is None else past)
         allowed = op("LessOrEqual", op("Range", 0, total, 1), op("Unsqueeze", rows, [1]))
         found.append(op("Where", allowed, np.float32(0), LEAST))
     if mask is not None and rank_of(mask) == 1:

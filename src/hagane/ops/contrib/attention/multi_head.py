@@ -13,6 +13,8 @@ from hagane.ops.contrib.attention.composed import attended, bias_of, split_heads
 from hagane.ops.contrib.attention.heads import (
     attend,
     causal_mask,
+    fit_bias,
+    fit_mask,
     heads_of,
     joined,
     padding_mask,
@@ -44,10 +46,11 @@ def _multi_head_attention(
     n_outputs: int = 1,
 ) -> tuple[Array, ...]:
     q, k, v = _separate(query, key, value, bias, num_heads)
+    past = 0 if past_key is None else past_key.shape[2]
     if past_key is not None and past_value is not None:
         k, v = np.concatenate([past_key, k], axis=2), np.concatenate([past_value, v], axis=2)
     length, total = q.shape[2], k.shape[2]
-    mask = causal_mask(length, total, q.dtype) if unidirectional else None
+    mask = causal_mask(length, total, q.dtype, past) if unidirectional else None
     if key_padding_mask is not None:
         padding = padding_mask(key_padding_mask, len(q), total, q.dtype, mask_filter_value)
         mask = sum_of(mask, padding)
@@ -90,21 +93,35 @@ def _infer_multi_head(ctx: InferContext) -> Sequence[Any]:
     if len(query) == 5:
         head: Dim = query[4]
         total, v_head = length, head
+        ctx.fit(0, (batch, length, heads, 3, head))
+        if ctx.has(1) or ctx.has(2):
+            ctx.fail("expected neither 'key' nor 'value' beside a query that packs all three")
     else:
         head = floordiv(query[2], heads)
         ctx.unify(query[2], head * heads, f"expected a query of {heads} heads of one size")
         key = ctx.shape(1) if ctx.has(1) else ctx.fail("expected 'key' beside a plain query")
         ctx.unify(key[0], batch, "expected one batch size")
-        total = key[2] if len(key) == 4 else key[1]
+        total = key[2] if len(key) == 4 else key[1] if len(key) > 1 else 0
         v_head = head
+        packed = (batch, total, heads, 2, head)
+        ctx.fit(1, (batch, total, query[2]), (batch, heads, total, head), packed)
+        if ctx.has(2) == (len(key) == 5):
+            ctx.fail("expected 'value' beside a key that does not pack both, and no other")
         if ctx.has(2):
             value = ctx.shape(2)
-            ctx.unify(value[0], batch, "expected one batch size")
-            v_head = value[3] if len(value) == 4 else floordiv(value[2], heads)
-        elif len(key) != 5:
-            ctx.fail("expected 'value' beside a key that does not pack both")
+            v_head = value[3] if len(value) == 4 else floordiv(value[-1], heads)
+            wanted = (batch, heads, total, v_head), (batch, total, heads * v_head)
+            ctx.fit(2, wanted[len(key) == 3])
+    ctx.fit(3, (2 * heads * head + heads * v_head,))
+    if ctx.has(6) != ctx.has(7):
+        ctx.fail("expected both 'past_key' and 'past_value', or neither")
     if ctx.has(6):
-        total = total + ctx.shape(6, rank=4)[2]
+        past = ctx.shape(6, rank=4)[2]
+        ctx.fit(6, (batch, heads, past, head))
+        ctx.fit(7, (batch, heads, past, v_head))
+        total = total + past
+    fit_mask(ctx, 4, batch, length, total)
+    fit_bias(ctx, 5, batch, heads, length, total)
     return [
         (batch, length, v_head * heads),
         (batch, heads, total, head),
@@ -171,7 +188,7 @@ def _composed_multi_head(
         k, v = op("Concat", past_key, k, axis=2), op("Concat", past_value, v, axis=2)
     added = bias_of(
         key_padding_mask, attention_bias, q, k, causal=bool(unidirectional),
-        filler=mask_filter_value,
+        filler=mask_filter_value, past=0 if past_key is None else size_of(past_key, 2),
     )  # fmt: skip
     return (attended(q, k, v, added, scale), k, v)[:n_outputs]
 

@@ -13,6 +13,8 @@ from hagane.ops.contrib.attention.composed import attended, bias_of, split_heads
 from hagane.ops.contrib.attention.heads import (
     attend,
     causal_mask,
+    fit_bias,
+    fit_mask,
     heads_of,
     joined,
     padding_mask,
@@ -77,17 +79,49 @@ def attend_projected(
     return (y, np.stack([k, v]))[:n_outputs] if n_outputs > 1 else (y,)
 
 
-def _infer_attention(ctx: InferContext) -> Sequence[Any]:
+def infer_packed(ctx: InferContext, bias: int, mask: int, past: int) -> Sequence[Any]:
+    """Infer the attention of input 0 by the weights of input 1.
+
+    Args:
+        ctx: The node.
+        bias: The number of the input that is added to the projections.
+        mask: That of the mask.
+        past: That of earlier keys and values.
+
+    Returns:
+        Shapes: (batch, length, size), (2, batch, heads, total, size of a head).
+    """
     batch, length, hidden = ctx.shape(0, rank=3)
     rows, columns = ctx.shape(1, rank=2)
     ctx.unify(hidden, rows, "expected as many weight rows as input features")
-    heads, sizes = ctx.attr("num_heads"), ctx.attr("qkv_hidden_sizes")
-    value: Dim = sizes[2] if sizes else heads * floordiv(columns, 3 * heads)
-    total: Dim = length
-    if ctx.has(4):
-        total = total + ctx.shape(4, rank=5)[3]
-    present = (2, batch, heads, total, floordiv(value, heads))
-    return [(batch, length, value), present][: ctx.n_outputs]
+    ctx.fit(bias, (columns,))
+    heads = ctx.attr("num_heads")
+    if heads <= 0:
+        ctx.fail(f"expected a positive number of heads, got num_heads={heads}")
+    third = heads * floordiv(columns, 3 * heads)
+    sizes: Sequence[Dim] = ctx.attr("qkv_hidden_sizes") or [third] * 3
+    if len(sizes) != 3 or sizes[0] != sizes[1]:
+        ctx.fail(f"expected sizes of queries, keys (as large) and values, got {list(sizes)}")
+    whole = sum(sizes, start=0)
+    ctx.unify(columns, whole, f"expected {whole} columns, of {heads} heads of one size each")
+    for size in sizes:
+        if isinstance(size, int) and size % heads:
+            ctx.fail(f"expected sizes of {heads} heads of one size, got {list(sizes)}")
+    value, total = sizes[2], length
+    if ctx.has(past):
+        total = total + ctx.shape(past, rank=5)[3]
+        if sizes[0] != value:
+            ctx.fail(f"expected values as large as keys beside 'past', got {list(sizes)}")
+        ctx.fit(past, (2, batch, heads, None, floordiv(value, heads)))
+    fit_mask(ctx, mask, batch, length, total)
+    return [(batch, length, value), (2, batch, heads, total, floordiv(value, heads))]
+
+
+def _infer_attention(ctx: InferContext) -> Sequence[Any]:
+    shapes = infer_packed(ctx, bias=2, mask=3, past=4)
+    batch, length = ctx.shape(0)[:2]
+    fit_bias(ctx, 5, batch, ctx.attr("num_heads"), length, shapes[1][3])
+    return shapes[: ctx.n_outputs]
 
 
 @composed_wide

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from hagane.ops.attention.rotary import check_positions
+from hagane.ops.attention.rotary import check_positions, rotate
 from hagane.ops.builder import op, rank_of, size_of
+from hagane.ops.context import InferContext
 from hagane.ops.contrib.attention.heads import (
     heads_of,
     joined,
     rotated,
 )
-from hagane.ops.contrib.declare import DOMAIN, FLOATS, declare
+from hagane.ops.contrib.declare import DOMAIN, FLOATS, INT_LIST, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import composed_wide, widened
 from hagane.symbolic import Dim, floordiv
@@ -108,10 +110,130 @@ def _turned(x: Any, cos: Any, sin: Any, half: Dim, heads: int, interleaved: bool
     return op("Reshape", turned, [0, 0, width] if flat else [0, 0, 0, width])
 
 
+def _infer_rotary(ctx: InferContext) -> Sequence[Any]:
+    shape = ctx.shape(0)
+    if len(shape) not in (3, 4):
+        ctx.fail(f"expected an input of 3 or 4 axes, got {ctx.inputs_text()}")
+    rows, half = ctx.shape(2, rank=2)
+    ctx.fit(3, (rows, half))
+    batch, length = shape[0], shape[1 if len(shape) == 3 else 2]
+    if ctx.known_rank(1) == 2:
+        ctx.fit(1, (ctx.one_or(1, 0, batch), ctx.one_or(1, 1, length)))
+    else:
+        ctx.fit(1, (1,), (batch, length))
+    heads, turned = ctx.attr("num_heads"), ctx.attr("rotary_embedding_dim")
+    if heads < 0 or (turned and not heads):
+        ctx.fail(f"expected num_heads beside rotary_embedding_dim={turned}, got {heads}")
+    size: Dim = shape[3] if len(shape) == 4 else 2 * half
+    if len(shape) == 3:
+        size = floordiv(shape[2], heads) if heads else size
+        whole = floordiv(shape[2], size) * size if isinstance(size, int) and size else shape[2]
+        ctx.unify(shape[2], heads * size if heads else whole, "expected heads of one size")
+    ctx.unify(half, floordiv(turned or size, 2), "expected an angle for each pair of a head")
+    return [shape]
+
+
+@widened
+def _sectioned_rotary(
+    x: Array,
+    position_ids: Array,
+    cos_cache: Array,
+    sin_cache: Array,
+    *,
+    interleaved: int = 0,
+    is_packed_batching: int = 0,
+    mrope_layout: int = 0,
+    mrope_section: Sequence[int],
+    num_heads: int = 0,
+    rotary_embedding_dim: int = 0,
+    scale: float = 1.0,
+) -> Array:
+    half = cos_cache.shape[1]
+    split = x if x.ndim == 4 else heads_of(x, num_heads or x.shape[2] // (2 * half))
+    streams, at = _streams(half, mrope_section, mrope_layout), np.arange(half)
+    check_positions(position_ids[0], split.shape[0], split.shape[2])
+    place = np.moveaxis(position_ids, 0, -1)[..., streams]  # (batch, length, half)
+    cos, sin = (cache[place, at][:, :, None] for cache in (cos_cache, sin_cache))
+    lead = split.transpose(0, 2, 1, 3)
+    turned = rotate(lead[..., : 2 * half], cos, sin, bool(interleaved))
+    y = np.concatenate([turned, lead[..., 2 * half :]], axis=-1).transpose(0, 2, 1, 3)
+    return joined(y) if x.ndim == 3 else y
+
+
+def _streams(half: int, sections: Sequence[int], layout: int) -> Array:
+    """Return which of the three positions turns each pair of a head."""
+    if layout == 0:
+        return np.repeat([0, 1, 2], sections)
+    found, at = np.zeros(half, np.int64), np.arange(half)
+    for stream in (1, 2):
+        found[(at % 3 == stream) & (at < 3 * sections[stream])] = stream
+    return found
+
+
+@composed_wide
+def _composed_sectioned(
+    x: Any,
+    position_ids: Any,
+    cos_cache: Any,
+    sin_cache: Any,
+    *,
+    interleaved: int = 0,
+    mrope_layout: int = 0,
+    mrope_section: Sequence[int],
+    num_heads: int = 0,
+) -> Any:
+    half, width = size_of(cos_cache, 1), size_of(x, rank_of(x) - 1)
+    if not isinstance(half, int) or not isinstance(width, int):
+        return None
+    flat = rank_of(x) == 3
+    heads = num_heads or (width // (2 * half) if flat else 0)
+    size = width // heads if flat else width
+    streams = _streams(half, mrope_section, mrope_layout)
+    # Rows of the caches at each of the three positions; of each column, the one that it belongs to.
+    angles = []
+    for cache in (cos_cache, sin_cache):
+        parts = op("Split", op("Gather", cache, position_ids), axis=0, num_outputs=3, outputs=3)
+        chosen: Any = op("Squeeze", parts[0], [0])
+        for stream in (1, 2):
+            chosen = op("Where", streams == stream, op("Squeeze", parts[stream], [0]), chosen)
+        angles.append(chosen)
+    return op(
+        "RotaryEmbedding", x, *angles, interleaved=interleaved, num_heads=heads if flat else None,
+        rotary_embedding_dim=None if size == 2 * half else 2 * half,
+    )  # fmt: skip
+
+
+def _infer_sectioned(ctx: InferContext) -> Sequence[Any]:
+    shape, sections = ctx.shape(0), ctx.attr("mrope_section")
+    rows, half = ctx.shape(2, rank=2)
+    ctx.fit(3, (rows, half))
+    if len(shape) not in (3, 4):
+        ctx.fail(f"expected an input of 3 or 4 axes, got {ctx.inputs_text()}")
+    if len(sections) != 3 or min(sections) < 0:
+        ctx.fail(f"expected three sections of 0 or more pairs, got {list(sections)}")
+    ctx.unify(half, sum(sections), f"expected sections of all pairs, got {list(sections)}")
+    if ctx.attr("mrope_layout") not in (0, 1):
+        ctx.fail(f"expected mrope_layout to be 0 or 1, got {ctx.attr('mrope_layout')}")
+    ctx.fit(1, (3, shape[0], shape[1 if len(shape) == 3 else 2]))
+    heads = ctx.attr("num_heads")
+    if len(shape) == 3:
+        size = floordiv(shape[2], heads) if heads else 2 * half
+        whole = floordiv(shape[2], size) * size if isinstance(size, int) and size else shape[2]
+        ctx.unify(shape[2], heads * size if heads else whole, "expected heads of one size")
+    return [shape]
+
+
 OPERATORS = (
     OpDef(
+        "MRotaryEmbedding",
+        _infer_sectioned,
+        _sectioned_rotary,
+        domain=DOMAIN,
+        compose=_composed_sectioned,
+    ),
+    OpDef(
         "RotaryEmbedding",
-        lambda ctx: [ctx.shape(0)],
+        _infer_rotary,
         _rotary_embedding,
         domain=DOMAIN,
         compose=_composed_rotary,
@@ -119,6 +241,21 @@ OPERATORS = (
 )
 
 SCHEMAS = {
+    (DOMAIN, "MRotaryEmbedding"): declare(
+        "input:T, position_ids:I, cos_cache:T, sin_cache:T -> output:T",
+        {
+            "interleaved": 0,
+            "is_packed_batching": 0,
+            "mrope_layout": 0,
+            "mrope_section": INT_LIST,
+            "num_heads": 0,
+            "rotary_embedding_dim": 0,
+            "scale": 1.0,
+        },
+        required=("mrope_section",),
+        T=FLOATS,
+        I="int64",
+    ),
     (DOMAIN, "RotaryEmbedding"): declare(
         "input:T, position_ids:I, cos_cache:T, sin_cache:T -> output:T",
         {
