@@ -13,6 +13,7 @@ import pytest
 from hagane.tools.cluster.link.apiserver import ApiServer
 from hagane.tools.cluster.link.outside import Outside
 from hagane.tools.cluster.link.reports import read_created
+from hagane.tools.cluster.link.workloads import read_made
 from hagane.tools.cluster.sim.ports import Pending, Queue
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
@@ -138,6 +139,35 @@ def test_pods_that_kubernetes_refuses_are_refused(
     code, answer = ask(api, PODS, "POST", whole)
     assert (code, answer["reason"]) == (422, "Invalid")
     assert words in answer["message"]
+
+
+def test_pods_have_the_priority_of_the_class_that_they_name(api: ApiServer) -> None:
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    assert ask(api, classes, "POST", {"metadata": {"name": "odd"}, "value": "x"})[0] == 422
+    high = {"metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"}
+    assert ask(api, classes, "POST", high)[0] == 201
+    named = pod("named", {"cpu": 1}, namespace="default", priorityClassName="high")
+    spec = ask(api, PODS, "POST", named)[1]["spec"]
+    assert (spec["priority"], spec["preemptionPolicy"]) == (7, "Never")
+    _, key, told = api.requests.get_nowait()
+    assert read_created(told, key).priority == 7
+    named["spec"]["priorityClassName"] = "low"
+    code, refused = ask(api, PODS, "POST", named)
+    assert (code, refused["message"]) == (
+        403,
+        "no PriorityClass with name low was found: make it first; known are high, "
+        "system-cluster-critical, system-node-critical",
+    )
+    usual = {"metadata": {"name": "usual"}, "value": 3, "globalDefault": True}
+    assert ask(api, classes, "POST", usual)[0] == 201
+    spec = ask(api, PODS, "POST", pod("plain", {}, namespace="default"))[1]["spec"]
+    assert (spec["priority"], spec["priorityClassName"]) == (3, "usual")
+    template = {"spec": {**named["spec"], "priorityClassName": "high"}}
+    job = {"metadata": {"name": "j"}, "spec": {"template": template}}
+    assert ask(api, "/apis/batch/v1/namespaces/default/jobs", "POST", job)[0] == 201
+    while not api.requests.empty():
+        _, key, told = api.requests.get_nowait()
+    assert read_made(told, key).template.priority == 7
 
 
 def test_labels_are_checked_when_they_change(api: ApiServer) -> None:

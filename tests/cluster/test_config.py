@@ -18,7 +18,9 @@ from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.kube.configuration import load_profile
 from hagane.tools.cluster.kube.profile import parse_version
 from hagane.tools.cluster.model import parse_objects
+from hagane.tools.cluster.model.documents import parse_documents
 from hagane.tools.cluster.model.quantity import amount, format_amount
+from hagane.tools.cluster.model.read_objects import collect
 from hagane.tools.cluster.report.compare import paired, student_quantile
 from hagane.tools.cluster.submitters import arrivals
 from hagane.tools.cluster.submitters.jobs import openb_jobs, philly_jobs
@@ -292,6 +294,8 @@ def test_priority_classes_resolve_wherever_they_stand() -> None:
         (7, "Never"),
         (3, "PreemptLowerPriority"),
     ]
+    beside = parse_documents(json.dumps(pod("r", priorityClassName="gold")), "beside")
+    assert collect(beside, known).pods[0].priority == 7
 
 
 WRONG = [

@@ -127,22 +127,40 @@ def test_nothing_is_created_for_a_client_that_could_not_read_the_answer(api: Api
     assert api.requests.empty()
 
 
-def test_a_pod_that_waits_takes_labels_and_annotations_and_others_are_refused(
-    api: ApiServer,
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_pods_take_labels_and_annotations_and_other_changes_are_refused(
+    api: ApiServer, name: str
 ) -> None:
+    path = f"/api/v1/namespaces/default/pods/{name}"
     patch = {"metadata": {"labels": {"app": "x"}, "annotations": {"k": "v"}}}
-    code, found = ask(api, "/api/v1/namespaces/default/pods/b", "PATCH", patch)
+    code, found = ask(api, path, "PATCH", patch)
     assert (code, found["metadata"]["labels"]["app"]) == (200, "x")
     _, _, body = api.requests.get_nowait()
     assert body["metadata"]["annotations"] == {"k": "v"}
-    for path, changed in (
-        ("a", patch),
-        ("b", {"spec": {"containers": [{"name": "c", "image": "z"}]}}),
-    ):
-        code, found = ask(api, f"/api/v1/namespaces/default/pods/{path}", "PATCH", changed)
-        assert code == 422
-        assert "of a pod the status may change here" in found["message"]
+    changed = {"spec": {"containers": [{"name": "c", "image": "z"}]}}
+    code, refused = ask(api, path, "PATCH", changed)
+    assert (code, refused["message"].partition(": of")[0]) == (
+        422,
+        f"pod default/{name}: spec.containers",
+    )
+    assert "of a pod the status, labels and annotations may change here" in refused["message"]
+    moved = {**found, "spec": {**found["spec"], "nodeName": "m"}}
+    code, refused = ask(api, path, "PUT", moved)
+    assert code == 422
+    assert "spec.nodeName" in refused["message"]
     assert api.requests.empty()
+
+
+def test_a_pod_is_put_as_a_client_of_go_writes_it(api: ApiServer) -> None:
+    path = "/api/v1/namespaces/default/pods/b"
+    _, found = ask(api, path)
+    (container,) = found["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "1"}, "limits": {}}
+    found["spec"] |= {"hostIPC": False, "volumes": []}
+    del found["spec"]["nodeName"]
+    found["metadata"]["labels"] = {"app": "x"}
+    code, after = ask(api, path, "PUT", found)
+    assert (code, after["metadata"]["labels"]) == (200, {"app": "x"})
 
 
 def test_the_simulation_keeps_the_labels_of_a_pod(api: ApiServer) -> None:
@@ -158,6 +176,30 @@ def test_the_simulation_keeps_the_labels_of_a_pod(api: ApiServer) -> None:
     stored = api.store.get("pods", "default/w")
     assert stored is not None
     assert stored["metadata"]["labels"] == {"app": "y"}
+
+
+def test_a_pod_on_a_node_has_its_labels_changed_for_affinities_too(api: ApiServer) -> None:
+    scheduler = Outside(api, quiet=0.2)
+    bound = [pod(name, {"cpu": 1}, namespace="default", nodeName="n") for name in ("a", "b")]
+    cluster = Cluster.of(objects(node("n"), *bound))
+    sim = Simulation(cluster, scheduler)
+    scheduler.attach(sim)
+    sim.begin()
+    body = {"status": {}, "metadata": {"labels": {"app": "y"}}}
+    scheduler._report("pods", "default/a", body)
+    scheduler._show(sim.queue, cluster)
+    stored = api.store.get("pods", "default/a")
+    assert stored is not None
+    assert stored["metadata"]["labels"] == {"app": "y"}
+    on_node = cluster.record("n").pods
+    assert [(key, dict(each.labels)) for key, each in on_node.items()] == [
+        ("default/a", {"app": "y"}),
+        ("default/b", {}),
+    ]
+    taken = {"metadata": {"labels": {"hagane.dev/user": "me"}}}
+    code, refused = ask(api, "/api/v1/namespaces/default/pods/a", "PATCH", taken)
+    assert code == 422
+    assert "hagane.dev/user stays as it is once a pod is bound" in refused["message"]
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

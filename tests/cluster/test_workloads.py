@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -144,6 +145,27 @@ def test_a_job_of_a_client_runs_and_leaves_its_pods_if_told_so() -> None:
         "default/j-1",
         "default/j-2",
     }
+
+
+def test_a_suspended_job_has_no_pods_until_it_goes_on() -> None:
+    seen: list[list[str]] = []
+
+    def make(connection: Any) -> None:
+        held = {**JOB, "spec": {**JOB["spec"], "suspend": True}}
+        client.BatchV1Api(connection).create_namespaced_job("default", held)
+
+    def look(connection: Any) -> None:
+        seen.append(names(connection, "job-name=j"))
+
+    def suspend(connection: Any, suspended: bool) -> None:
+        body = {"spec": {"suspend": suspended}}
+        client.BatchV1Api(connection).patch_namespaced_job("j", "default", body)
+
+    acts = [make, look, partial(suspend, suspended=False), look]
+    acts += [partial(suspend, suspended=True), look]
+    with ApiServer() as api:
+        run(api, [node("n")], *((float(time), act) for time, act in enumerate(acts)))
+    assert seen == [[], ["j-0", "j-1"], []]
 
 
 def test_workloads_of_manifests_are_there_and_scaled_as_those_of_clients() -> None:

@@ -182,3 +182,22 @@ def test_names_that_may_repeat_are_told_of(caplog: pytest.LogCaptureFixture) -> 
     caplog.clear()
     TokenMask({"type": "object", "minProperties": 1}, VOCABULARY)
     assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"items": {"disallow": "integer"}}, "#/items/disallow: a keyword of draft 3 .* 'not'"),
+        ({"type": "integer", "divisibleBy": 2}, "#/divisibleBy: .* write 'multipleOf'"),
+        ({"extends": {"maximum": 30}, "minimum": 20}, "#/extends: .* write 'allOf'"),
+        (
+            {"$schema": "http://json-schema.org/draft-03/schema#", "format": "ip-address"},
+            r"#/\$schema: 'http.*draft-03.*' is a draft in which keywords have other meanings",
+        ),
+    ],
+)
+def test_what_constrained_values_before_draft_4_is_refused(
+    schema: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=told):
+        TokenMask(schema, VOCABULARY)

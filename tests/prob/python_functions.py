@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from random import Random
+from random import Random, randint
 from typing import Any
 from unittest.mock import patch
 
@@ -78,7 +78,10 @@ def distribution(function: Callable[[], Any], most: int = 20_000) -> dict[Any, F
     """Return how likely each result is, given the observations; empty if none is met."""
     every = _Every()
     found: Counter[Any] = Counter()
-    with patch.object(draws, "generator", every):
+    shared = randint.__self__  # type: ignore[attr-defined]
+    of_prob = patch.object(draws, "generator", every)
+    of_bits = patch("random.getrandbits", lambda bits: every.randrange(1 << bits))
+    with of_prob, of_bits, patch.object(shared, "_randbelow", every.randrange):
         for _ in range(most):
             weight = Fraction(1)
             result = None

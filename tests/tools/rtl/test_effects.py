@@ -194,3 +194,19 @@ def test_properties_of_a_generate_loop_have_registers_of_their_own(tmp_path: Pat
         cycle = simulator.cycle(state, {"clk": 1, "a": value})
         assert not any(cycle.violations)
         state = cycle.after
+
+
+def test_methods_of_enumerations_go_by_the_order_of_their_members(tmp_path: Path) -> None:
+    body = (
+        "typedef enum logic [3:0] {A = 1, B = 4, C = 2, D = 7} letter; letter e;\n"
+        "logic [3:0] n, p, third, ends; logic [2:0] many;\n"
+        "always_comb begin e = letter'(a); n = e.next(); p = e.prev; third = e.next(3);\n"
+        "ends = e.first() + e.last(); many = e.num(); end"
+    )
+    rows = run(tmp_path, body, [1, 4, 2, 7, 5])
+    assert [(row["n"], row["p"], row["third"]) for row in rows] == [
+        (4, 7, 7), (2, 1, 1), (7, 4, 4), (1, 2, 2), (0, 0, 0),
+    ]  # fmt: skip
+    assert {(row["ends"], row["many"]) for row in rows} == {(8, 4)}
+    with pytest.raises(UnsupportedDesign, match=r"m.sv:3:\d+: .*system function name"):
+        run(tmp_path, 'typedef enum {A, B} t; t e;\nalways_comb if (e.name() == "A") e = B;', [0])

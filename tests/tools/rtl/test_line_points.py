@@ -88,14 +88,26 @@ module m(input logic clk, input logic [3:0] a, output logic [3:0] y);
   localparam int W = width(9);
   task t(input logic [3:0] b); if (b == 2) $display("x"); endtask
   always_ff @(posedge clk) y <= used(a) + 4'(W);
+  property same; @(posedge clk) a == 1 |=> y != 9; endproperty
+  assert property (same);
 endmodule
 """
 
 
-def test_lines_of_functions_that_no_process_calls_are_dead(tmp_path: Path) -> None:
+def test_lines_of_functions_that_no_process_calls_and_of_properties_are_dead(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "m.sv"
     file.write_text(IDLE)
-    places = ("2:61 block", "4:61 block", "5:61 block", "6:46 block", "8:32 if", "9:3 block")
+    places = (
+        "2:61 block",
+        "4:61 block",
+        "5:61 block",
+        "6:46 block",
+        "8:32 if",
+        "9:3 block",
+        "10:3 block",
+    )
     statuses = [
         Status(
             "line",
@@ -117,4 +129,5 @@ def test_lines_of_functions_that_no_process_calls_are_dead(tmp_path: Path) -> No
         ("dead", "no process calls 'width'"),
         ("dead", "no process calls 't'"),
         ("unknown", NOT_OURS),
+        ("dead", "'same' is looked at by assertions alone"),
     ]

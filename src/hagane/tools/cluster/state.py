@@ -218,6 +218,16 @@ class Cluster:
                 self.gpu_free[row, device] += pod.gpu.milli
         return pod
 
+    def replace_pod(self, pod: Pod) -> None:
+        """Put a pod in the place of the one of its name, on its node and with its devices."""
+        row = self.where[pod.key]
+        record = self.records[row]
+        devices = record.devices.get(pod.key)
+        order = list(record.pods)
+        self.unbind(pod.key)
+        self.bind(pod, row, devices)
+        record.pods = {key: record.pods[key] for key in order}
+
     def pick_devices(self, pod: Pod, row: int) -> tuple[int, ...]:
         """Return the devices a pod would take on a node.
 

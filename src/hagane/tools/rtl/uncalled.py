@@ -1,4 +1,4 @@
-"""Line points of functions and tasks that no process calls: dead, without a search."""
+"""Line points of functions and tasks that no process calls, and of properties: dead."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hagane.tools.rtl.result import Result
 
 
 @dataclass(frozen=True, slots=True)
-class _Subroutine:
-    """A function or task: its name, and where it begins and ends."""
+class _Idle:
+    """Lines that nothing executes: why, and where they begin and end."""
 
-    name: str
+    why: str
     first: Position
     last: Position
 
@@ -25,7 +25,7 @@ class _Subroutine:
 
 
 def settle_uncalled(result: Result, elaborated: Elaborated) -> None:
-    """Count the simulator's points inside of subroutines that no process calls as dead."""
+    """Count the simulator's points inside of what nothing executes as dead."""
     places = [
         at
         for at, item in enumerate(result.statuses)
@@ -40,23 +40,26 @@ def settle_uncalled(result: Result, elaborated: Elaborated) -> None:
         column = rest.partition(" ")[0]
         if not (line.isdigit() and column.isdigit()):
             continue
-        name = next((s.name for s in idle if s.holds(item.file, int(line), int(column))), None)
-        if name is not None:
-            result.statuses[at] = replace(item, status="dead", why=f"no process calls '{name}'")
+        why = next((s.why for s in idle if s.holds(item.file, int(line), int(column))), None)
+        if why is not None:
+            result.statuses[at] = replace(item, status="dead", why=why)
 
 
-def _uncalled(elaborated: Elaborated) -> Iterator[_Subroutine]:
-    """Yield the subroutines that no process, nor any subroutine that one calls, calls."""
+def _uncalled(elaborated: Elaborated) -> Iterator[_Idle]:
+    """Yield properties, and subroutines that no process calls, or any subroutine that one calls."""
     from pyslang import ast
 
     bodies: dict[Any, Any] = {}
     called: dict[Any, None] = {}
+    told: dict[Any, Any] = {}
 
     def look(item: Any) -> Any:
         kind = type(item).__name__
         if kind == "SubroutineSymbol":
             bodies.setdefault(item.location, item)
             return ast.VisitAction.Skip
+        if kind in ("PropertySymbol", "SequenceSymbol"):
+            told.setdefault(item.location, item)
         if kind == "ParameterSymbol":  # whose value is worked out before anything runs
             return ast.VisitAction.Skip
         if kind == "CallExpression" and not item.isSystemCall:
@@ -73,11 +76,11 @@ def _uncalled(elaborated: Elaborated) -> Iterator[_Subroutine]:
     order = list(outside)
     for location in order:  # grows while it runs
         order += [each for each in inside.get(location, ()) if each not in order]
-    for location, subroutine in bodies.items():
-        if location not in order and subroutine.syntax is not None:
-            reach = subroutine.syntax.sourceRange
-            yield _Subroutine(
-                str(subroutine.name),
-                elaborated.position(reach.start),
-                elaborated.position(reach.end),
-            )
+    idle = {
+        each: f"no process calls '{each.name}'" for at, each in bodies.items() if at not in order
+    }
+    idle |= {each: f"'{each.name}' is looked at by assertions alone" for each in told.values()}
+    for symbol, why in idle.items():
+        if symbol.syntax is not None:
+            reach = symbol.syntax.sourceRange
+            yield _Idle(why, elaborated.position(reach.start), elaborated.position(reach.end))

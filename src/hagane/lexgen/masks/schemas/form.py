@@ -40,6 +40,11 @@ def pointer(where: str, *steps: str | int) -> str:
     return where
 
 
+# What constrained values before draft 4, with what does so since.
+_OF_DRAFT_3 = {"disallow": "not", "divisibleBy": "multipleOf", "extends": "allOf"}
+_OLDEST = re.compile(r"json-schema\.org/draft-0[0-3]/")
+
+
 def check_form(schema: Mapping[str, Any], where: str) -> None:
     """Refuse a schema with a keyword of another type than it must have.
 
@@ -49,6 +54,12 @@ def check_form(schema: Mapping[str, Any], where: str) -> None:
     for keyword, value in schema.items():
         if not isinstance(keyword, str):
             refuse(where, f"expected keywords that are strings, got {keyword!r}")
+        if keyword in _OF_DRAFT_3:
+            since = _OF_DRAFT_3[keyword]
+            refuse(pointer(where, keyword), f"a keyword of draft 3 alone; write '{since}'")
+        if keyword == "$schema" and isinstance(value, str) and _OLDEST.search(value):
+            told = "in which keywords have other meanings; write it in draft 4 or a later one"
+            refuse(pointer(where, keyword), f"'{value}' is a draft {told}")
         if keyword not in _FORMS:
             continue
         allowed, expected, remedy = _FORMS[keyword]

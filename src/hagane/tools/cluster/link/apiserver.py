@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
-from hagane.tools.cluster.link import namespaces, resources, tables
+from hagane.tools.cluster.link import namespaces, priorities, resources, tables
 from hagane.tools.cluster.link.accepting import wants_table
 from hagane.tools.cluster.link.bodies import APPLY, is_dry, read_body, read_options
 from hagane.tools.cluster.link.changing import (
     applied_to,
     check_labels,
+    check_pod,
     check_template,
     deleted,
     evictable,
@@ -98,6 +99,7 @@ class ApiServer:
 
     def __enter__(self) -> ApiServer:
         namespaces.show(self.store, namespaces.FIRST, {})
+        priorities.show(self.store)
         self._listening.__enter__()
         return self
 
@@ -245,6 +247,7 @@ class ApiServer:
         key = _key(value)
         check_labels(value)
         if kind.plural == "pods":
+            value = priorities.with_priority(self.store, value)
             _read(lambda: read_created(value, key))
             value = with_defaults(value)
         elif kind.plural == "namespaces":
@@ -253,8 +256,10 @@ class ApiServer:
             _read(lambda: read_node(value, Place(f"POST of node {key!r}", "", 0)))
         elif kind.plural == "poddisruptionbudgets":
             _read(lambda: read_budget(value, Place(f"POST of budget {key!r}", "", 0)))
+        elif kind.plural == "priorityclasses":
+            _read(lambda: priorities.read(value))
         elif kind.plural in KINDS and not is_owned(value):
-            _read(lambda: read_made(value, key))
+            _read(lambda: read_made(priorities.with_priority(self.store, value), key))
             _read(lambda: check_template(value, Place(f"POST of {kind.kind} {key!r}", "", 0)))
         value = with_data(kind, value)
         value["metadata"].setdefault("creationTimestamp", timestamp())
@@ -272,7 +277,8 @@ class ApiServer:
         if kind.plural == "pods":
             self.requests.put(("create", key, value))
         elif kind.plural in _MADE and not is_owned(value):
-            self.requests.put((_MADE[kind.plural], key, value))
+            told = priorities.with_priority(self.store, value)
+            self.requests.put((_MADE[kind.plural], key, told))
         return _typed(kind, self.store.get(name, key) or value)
 
     def _bind(self, key: str, body: dict[str, Any], dry: bool) -> dict[str, Any]:
@@ -409,15 +415,7 @@ class ApiServer:
             new = {**value, "status": new.get("status") or {}}
         elif kind.plural == "pods":
             described = redescribed(value, new)
-            if (verb == "PATCH" and new.get("spec") != value.get("spec")) or (
-                described and value["spec"].get("nodeName")
-            ):
-                raise Refused(
-                    422,
-                    "Invalid",
-                    f"pod {target.key}: of a pod the status may change here, and before it is "
-                    "bound its labels and annotations",
-                )
+            check_pod(target.key, value, new)
             status_ = new.get("status") or {}
             new = {**value, "status": status_, "metadata": {**value["metadata"], **described}}
         new["metadata"] = {**new["metadata"], **_identity(value)}
@@ -427,7 +425,8 @@ class ApiServer:
         elif kind.plural in KINDS and not is_owned(new):
             if "status" in value:
                 new.setdefault("status", value["status"])
-            _read(lambda: read_made(new, target.key))
+            made = priorities.with_priority(self.store, new)
+            _read(lambda: read_made(made, target.key))
         new["metadata"]["resourceVersion"] = value["metadata"].get("resourceVersion")
         if applied:
             new["metadata"]["managedFields"] = managers
@@ -443,7 +442,7 @@ class ApiServer:
             return self._delete(target)
         if kind.plural in KINDS and target.sub != "status" and not is_owned(new):
             same = new["spec"].get("template") == value["spec"].get("template")
-            self.requests.put(("workload" if same else "roll", target.key, new))
+            self.requests.put(("workload" if same else "roll", target.key, made))
         elif kind.plural in _SIMULATED:
             told = new
             if kind.plural != "nodes":

@@ -18,8 +18,9 @@ from hagane.tools.cluster.link.selecting import is_label
 from hagane.tools.cluster.link.strategic import BadStrategicPatch, patched_strategically
 from hagane.tools.cluster.link.target import Target
 from hagane.tools.cluster.model.documents import Place
+from hagane.tools.cluster.model.quantity import amount
 from hagane.tools.cluster.model.read_objects import read_budget
-from hagane.tools.cluster.model.read_pod import read_selector
+from hagane.tools.cluster.model.read_pod import USER_LABEL, read_selector
 from hagane.tools.cluster.model.reader import Reader
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?")
@@ -249,6 +250,51 @@ def redescribed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any
         for name in names
         if (after.get(name) or {}) != (before.get(name) or {})
     }
+
+
+def check_pod(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Refuse a change of a pod other than that of its status, labels and annotations.
+
+    A client that puts a whole pod may leave out fields that it does not know, and may write out
+    empty ones; of the fields that it gives none may be another.
+
+    Raises:
+        Refused: Another field changes, or the user of a pod that is bound.
+    """
+    was, given = old.get("spec") or {}, new.get("spec") or {}
+    before, after = _filled(was), _filled(given)
+    for name in after:
+        if after[name] != before.get(name):
+            raise Refused(
+                422,
+                "Invalid",
+                f"pod {key}: spec.{name}: of a pod the status, labels and annotations may change "
+                f"here, got {given[name]!r} in the place of {was.get(name)!r}; delete it and make "
+                "another",
+            )
+    users = [(each["metadata"].get("labels") or {}).get(USER_LABEL) for each in (old, new)]
+    if users[0] != users[1] and before.get("nodeName"):
+        raise Refused(
+            422,
+            "Invalid",
+            f"pod {key}: metadata.labels: {USER_LABEL} stays as it is once a pod is bound, as "
+            "what it takes is counted for its user",
+        )
+
+
+def _filled(value: Any) -> Any:
+    """Return a value without empty members, and with amounts in one form, as clients write them."""
+    if isinstance(value, Mapping):
+        parts = {
+            name: {k: amount(k, v) for k, v in each.items()}
+            if name in ("requests", "limits", "overhead") and isinstance(each, Mapping)
+            else _filled(each)
+            for name, each in value.items()
+        }
+        return {name: each for name, each in parts.items() if each}
+    if isinstance(value, list):
+        return [_filled(each) for each in value]
+    return value
 
 
 def scale(value: Mapping[str, Any]) -> dict[str, Any]:

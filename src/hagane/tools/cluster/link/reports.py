@@ -29,7 +29,7 @@ def unschedulable(status: Mapping[str, Any]) -> str:
 def report_pod(
     sim: Simulation, key: str, status: Mapping[str, Any], described: Mapping[str, Any]
 ) -> None:
-    """Take in the status of a pod, and new labels and annotations of one that waits.
+    """Take in the status, and new labels and annotations, of a pod.
 
     A phase ``Succeeded`` or ``Failed`` ends a pod that runs; a pending pod is nominated by
     ``nominatedNodeName``, and the message of its condition ``PodScheduled`` says why it waits.
@@ -37,6 +37,9 @@ def report_pod(
     running = sim.life.running.get(key)
     outcome = _ENDED.get(str(status.get("phase") or ""))
     if running is not None:
+        if described:
+            running.pod = _redescribed(running.pod, described)
+            sim.cluster.replace_pod(running.pod)
         if outcome is not None:
             sim.life.end(running, outcome, str(status.get("reason") or "reported"))
         return
@@ -47,12 +50,16 @@ def report_pod(
         sim.delete(key, f"reported as {status['phase']}")
         return
     if described:
-        raw = pending.pod.raw or {}
-        meta = {**(raw.get("metadata") or {}), **described}
-        pending.pod = replace(pending.pod, **described, raw={**raw, "metadata": meta})
+        pending.pod = _redescribed(pending.pod, described)
     if "nominatedNodeName" in status:
         pending.pod = replace(pending.pod, nominated=str(status["nominatedNodeName"] or ""))
     pending.why = unschedulable(status) or pending.why
+
+
+def _redescribed(pod: Pod, described: Mapping[str, Any]) -> Pod:
+    raw = pod.raw or {}
+    meta = {**(raw.get("metadata") or {}), **described}
+    return replace(pod, **described, raw={**raw, "metadata": meta})
 
 
 def add_node(sim: Simulation, manifest: Mapping[str, Any]) -> None:

@@ -158,6 +158,8 @@ def workload_object(controller: Controller) -> dict[str, Any]:
             completions=work.completions,
             backoffLimit=work.backoff_limit,
         )
+        if work.suspended:
+            spec["suspend"] = True
     else:
         spec["replicas"] = work.replicas
         if work.selector is not None:

@@ -241,6 +241,7 @@ class Workload:
 
     Attributes:
         completions: pods that must succeed (Job), or None for replicas that are kept up.
+        suspended: a job that has no pods until it is let go on.
     """
 
     kind: str
@@ -251,6 +252,7 @@ class Workload:
     completions: int | None = None
     selector: Selector | None = None
     backoff_limit: int = 6
+    suspended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,16 +80,18 @@ def collect(documents: Iterable[Document], known: Objects | None = None) -> Obje
 
     Args:
         documents: Manifests.
-        known: Objects of other files, whose volumes pods may claim.
+        known: Objects of other files, whose volumes pods may claim and whose classes they may name.
     """
     flat = list(_flatten(documents))
-    classes: dict[str, PriorityClass] = {}
+    classes = {c.name: c for c in known.priority_classes} if known is not None else {}
+    own: list[PriorityClass] = []
     for value, place in flat:
         if kind_of(value, place) == "PriorityClass":
             found = read_priority_class(value, place)
             if found.name in classes:
                 raise (place / "metadata" / "name").error(f"duplicate PriorityClass {found.name!r}")
             classes[found.name] = found
+            own.append(found)
     volumes = _volumes(flat)
     if known is not None and known.volumes is not None:
         volumes = known.volumes.with_more(volumes)
@@ -130,7 +132,7 @@ def collect(documents: Iterable[Document], known: Objects | None = None) -> Obje
     return Objects(
         tuple(nodes),
         tuple(pods),
-        tuple(classes.values()),
+        tuple(own),
         tuple(budgets),
         tuple(workloads),
         tuple(services),
@@ -291,6 +293,9 @@ def read_workload(
     inner = dict(template.get("metadata") or {})
     namespace = meta.text("namespace") or "default"
     job = kind == "Job"
+    if job:
+        named = dict.fromkeys(("batch.kubernetes.io/job-name", "job-name"), name)
+        inner["labels"] = {**(inner.get("labels") or {}), **named}
     owner = {
         "apiVersion": "batch/v1" if job else "apps/v1",
         "kind": kind,
@@ -311,6 +316,7 @@ def read_workload(
         spec.integer("completions", spec.integer("parallelism", 1), low=0) if job else None,
         read_selector(spec.at("selector")) if spec.has("selector") else None,
         spec.integer("backoffLimit", 6, low=0),
+        job and spec.flag("suspend"),
     )
 
 

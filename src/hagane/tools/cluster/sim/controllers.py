@@ -23,8 +23,9 @@ class Controller(Submitter):
     """Keeps a workload's pods up.
 
     A job runs as many pods at a time as its parallelism says until enough have succeeded, or more
-    have failed than its limit; anything else is replaced as often as it ends. Pods are numbered;
-    a number whose name another pod of the cluster has is left out.
+    have failed than its limit, and has none while it is suspended; anything else is replaced as
+    often as it ends. Pods are numbered; a number whose name another pod of the cluster has is left
+    out.
     """
 
     def __init__(self, workload: Workload):
@@ -89,6 +90,8 @@ class Controller(Submitter):
 
     def _wanted(self) -> int:
         work = self.workload
+        if work.suspended:
+            return 0
         if work.completions is None:
             return work.replicas
         return min(work.replicas, work.completions - self.succeeded)

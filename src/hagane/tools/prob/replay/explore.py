@@ -23,6 +23,7 @@ from hagane.tools.prob.replay.chance import OtherChance, no_other_chance, refuse
 from hagane.tools.prob.replay.marked import (
     CONTAINS,
     COUNTED,
+    DRAWN,
     ITEMS,
     MARK,
     RETURNED,
@@ -254,6 +255,7 @@ class Explorer:
             RETURNED: self.returned,
             UNORDERED: getattr(run, "unordered", _same),
             CONTAINS: contains,
+            DRAWN: run.drawn,
             COUNTED: _Counted if self.counters else _same,
         }
         token = deciding.set(run)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from hagane.tools.prob.replay.alike import Alike, alike
 from hagane.tools.prob.replay.counters import counters_of, idle_of
+from hagane.tools.prob.replay.looped import looped
 from hagane.tools.prob.replay.unordered import is_dealing, unordered
 from hagane.tools.prob.replay.walkers import Walker, added, walkers_of
 
@@ -20,6 +22,7 @@ from hagane.tools.prob.replay.walkers import Walker, added, walkers_of
 MARK, ITEMS, COUNTED, STEP, RETURNED = "<mark>", "<items>", "<counted>", "<step>", "<returned>"
 UNORDERED = "<unordered>"  # of hands whose order makes no difference
 CONTAINS = "<contains>"  # of questions whether something is in a set
+DRAWN = "<drawn>"  # of draws of values that nothing tells apart
 
 
 # A field of definitions from Python 3.12 on.
@@ -36,6 +39,7 @@ class Marked:
         live: For each place in the code, the variables that may still be read there.
         counters: A variable that only counts, where there is one.
         walkers: Variables that walk.
+        alike: Variables of which runs differ in names or order alone.
     """
 
     function: FunctionType
@@ -44,6 +48,7 @@ class Marked:
     live: Mapping[int, frozenset[str]]
     counters: frozenset[str]
     walkers: tuple[Walker, ...]
+    alike: Alike
 
     def bound(self, called: Mapping[str, Callable[..., Any]]) -> FunctionType:
         """Return the function, given the function to call at marks."""
@@ -73,24 +78,32 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
         tree: Its definition.
     """
     assert isinstance(function, FunctionType)
+    tree = looped(function, tree)
     counters = frozenset(sorted(counters_of(tree) - {*function.__code__.co_cellvars})[:1])
     shared = {*function.__code__.co_cellvars, *function.__code__.co_freevars}
     walkers = tuple(each for each in walkers_of(tree) if each.name not in shared)
+    idle = idle_of(tree)
+    same, draws = alike(function, tree, _compiled(function, copy.deepcopy(tree)))
     marking = _Marking(counters, frozenset(each.name for each in walkers))
-    own = _Dealing(copy.deepcopy(tree)).made
-    own.decorator_list = []
+    own = _Dealing(copy.deepcopy(_Drawing(draws).visit(tree))).made
     own.body = [marking.visit(statement) for statement in own.body]
+    found = _compiled(function, own)
+    idle -= {*found.co_cellvars, *found.co_freevars}
+    live = {at: names - idle for at, names in _liveness(found).items()}
+    return Marked(function, found, tuple(marking.loops), live, counters, walkers, same)
+
+
+def _compiled(function: FunctionType, tree: ast.FunctionDef) -> CodeType:
+    """Return the code of a function's definition, which is changed."""
+    tree.decorator_list = []
     free = function.__code__.co_freevars
     parameters = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
-    around: ast.stmt = own
+    around: ast.stmt = tree
     if free:
-        around = ast.FunctionDef("<around>", parameters, [own], [], None, **_NO_TYPES)
+        around = ast.FunctionDef("<around>", parameters, [tree], [], None, **_NO_TYPES)
     module = ast.fix_missing_locations(ast.Module([around], []))
     code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
-    found = _code_of(code, function.__name__)
-    idle = idle_of(tree) - {*found.co_cellvars, *found.co_freevars}
-    live = {at: names - idle for at, names in _liveness(found).items()}
-    return Marked(function, found, tuple(marking.loops), live, counters, walkers)
+    return _code_of(code, function.__name__)
 
 
 def _code_of(code: CodeType, name: str) -> CodeType:
@@ -98,6 +111,25 @@ def _code_of(code: CodeType, name: str) -> CodeType:
         if isinstance(inner, CodeType):
             return inner if inner.co_name == name else _code_of(inner, name)
     raise AssertionError(name)
+
+
+class _Drawing(ast.NodeTransformer):
+    """Passes draws of values that nothing tells apart through a function.
+
+    Args:
+        draws: The draws, with the place of the variables that hold such values, and their names.
+    """
+
+    def __init__(self, draws: Mapping[ast.expr, tuple[int, str]]) -> None:
+        self._draws = draws
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if node not in self._draws:
+            return node
+        told = [ast.Constant(each) for each in self._draws[node]]
+        called = ast.Call(ast.Name(DRAWN, ast.Load()), [*told, node.func, *node.args], [])
+        return ast.copy_location(called, node)
 
 
 class _Dealing(ast.NodeTransformer):

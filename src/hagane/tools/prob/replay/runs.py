@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hagane.tools.prob.draws import leave_discrete
 from hagane.tools.prob.engines.chains.absorbing import Transition
 from hagane.tools.prob.language.ratios import Number, Ratio
+from hagane.tools.prob.replay.alike import Strange
 from hagane.tools.prob.replay.frozen import Unfrozen, freeze
+from hagane.tools.prob.replay.names import drawn_values
 from hagane.tools.prob.replay.narrowed import Narrowed
 
 if TYPE_CHECKING:
@@ -116,6 +118,24 @@ class Run:
         self.chance *= float(chances[first])
         return self._take(first, size)
 
+    def drawn(self, place: int, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return an even draw; of values that nothing tells apart the first.
+
+        Args:
+            place: That of the group of variables that hold such values.
+            name: What is drawn.
+            function: Draws.
+            arguments: Its arguments.
+        """
+        try:
+            values = drawn_values(name, arguments)
+            parts = self.chain.marked.alike.drawn(place, sys._getframe(1).f_locals, values)
+        except (Strange, TypeError, ValueError):
+            parts = []
+        if len(parts) < 2:
+            return function(*arguments) if not parts else values[0]
+        return values[parts[self.weighted([Fraction(len(p), len(values)) for p in parts])][0]]
+
     def continuous(self, law: str) -> Narrowed:
         """Return a number drawn evenly from 0 to 1, whose comparisons are draws."""
         if law != "uniform":
@@ -177,10 +197,10 @@ class Run:
         marked = self.chain.marked
         held = frame.f_locals
         live = marked.live[frame.f_lasti] - self.chain.counters - {without}
-        values = [(name, held[name]) for name in sorted(live) if name in held]
+        rest, same = marked.alike.key({name: held[name] for name in live if name in held})
         loops = [(f"{loop}", self.loops[loop]) for loop in marked.loops[number]]
         try:
-            return number, freeze((*values, *loops))
+            return number, same, freeze((*sorted(rest.items()), *loops))
         except (Unfrozen, RecursionError):
             return None
 

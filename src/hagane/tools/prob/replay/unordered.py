@@ -6,8 +6,8 @@ import ast
 
 # What functions give of items: numbers and the like, or sets and counts, which have no order either
 # as long as nothing asks for one (of ties, say).
-_NUMBERS = frozenset(("len", "sorted", "sum", "max", "min", "any", "all"))
-_SETS = frozenset(("set", "frozenset", "Counter"))
+NUMBERS = frozenset(("len", "sorted", "sum", "max", "min", "any", "all"))
+SETS = frozenset(("set", "frozenset", "Counter"))
 _ASKED = frozenset(("issubset", "issuperset", "isdisjoint", "get", "total"))
 _VIEWS = frozenset(("keys", "values", "items"))
 _DEALT, _MIXED = "sample", "shuffle"
@@ -21,7 +21,7 @@ def unordered(tree: ast.FunctionDef) -> frozenset[ast.expr]:
     Args:
         tree: The function.
     """
-    uses = _Uses(tree)
+    uses = Uses(tree)
     named = {
         value
         for name, value in uses.set_once.items()
@@ -44,7 +44,9 @@ def _name_of(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-class _Uses:
+class Uses:
+    """The uses of the variables of a function."""
+
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.above: dict[ast.AST, ast.AST] = {}
         self.read: dict[str, list[ast.Name]] = {}
@@ -94,6 +96,8 @@ class _Uses:
         match above:
             case ast.Call(func=function, args=[first], keywords=[]) if first is use:
                 return self._takes(above, _name_of(function))
+            case ast.Call(func=ast.Name("sorted"), args=[first], keywords=[ast.keyword("reverse")]):
+                return first is use
             case ast.Attribute(attr="count"):
                 return isinstance(self.above[above], ast.Call)
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[right]) if right is use:
@@ -101,12 +105,12 @@ class _Uses:
             case ast.comprehension(iter=items) if items is use:
                 return self._collects(self.above[above])
             case ast.For(iter=items, orelse=[]) if items is use:
-                return all(self._adds(statement) for statement in above.body)
+                return all(map(self._adds, above.body)) and _adds_apart(above.body)
         return False
 
     def _takes(self, call: ast.Call, name: str) -> bool:
         """Return whether a function takes items in any order, and so do uses of what it gives."""
-        return name in _NUMBERS or (name in _SETS and self._is_free_set(call))
+        return name in NUMBERS or (name in SETS and self._is_free_set(call))
 
     def _is_free_set(self, made: ast.expr) -> bool:
         """Return whether a use of a set, or of counts by item, looks at no order of its items."""
@@ -161,6 +165,30 @@ class _Uses:
     def _are_free_beside(self, owner: ast.Name) -> bool:
         others = [use for use in self.read.get(owner.id, ()) if use is not owner]
         return all(self._is_free_set(use) for use in others)
+
+
+def _adds_apart(body: list[ast.stmt]) -> bool:
+    """Return whether statements that add do not read what they or others of them add to."""
+    targets = [_target(statement) for statement in body]
+    changed = {target.id for target in targets}
+    return not any(
+        name.id in changed
+        for statement in body
+        for name in _names(statement)
+        if name not in targets
+    )
+
+
+def _target(statement: ast.stmt) -> ast.Name:
+    """Return the variable to which a statement adds."""
+    match statement:
+        case ast.AugAssign(target=ast.Name() as owner):
+            return owner
+        case ast.AugAssign(target=ast.Subscript(value=ast.Name() as owner)):
+            return owner
+        case ast.Expr(ast.Call(func=ast.Attribute(value=ast.Name() as owner))):
+            return owner
+    raise AssertionError(ast.dump(statement))
 
 
 def _is_number(value: ast.expr) -> bool:

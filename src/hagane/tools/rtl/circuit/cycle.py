@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.elaborate import Position
@@ -37,7 +39,8 @@ class CycleModel:
     are points of a branch whose condition its process writes afterwards. ``operands`` says of the
     outcomes of a ``?:`` where the operator of its first operand stands. ``unset`` is the state to
     which nothing gives a value at the start. Of clocks in ``falling`` the falling edge counts,
-    wherever a rising one is spoken of.
+    wherever a rising one is spoken of. ``files`` are read at the start, by their names in the
+    sources.
     """
 
     inputs: tuple[Input, ...]
@@ -57,6 +60,7 @@ class CycleModel:
     unset: frozenset[str] = frozenset()
     falling: frozenset[str] = frozenset()
     unsteady: frozenset[str] = frozenset()
+    files: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def toggling(self) -> dict[str, Term]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hagane.tools.rtl.circuit.assertions.covers import clocking_of
+from hagane.tools.rtl.circuit.assertions.covers import changes, clocking_of
 from hagane.tools.rtl.circuit.elaborate import Elaborated, Position
 from hagane.tools.rtl.circuit.gates import GATES, run_gate
 from hagane.tools.rtl.circuit.machine import Machine, Outside, Variable
@@ -323,7 +323,12 @@ class _Flattener:
         if kind == "Final":
             return
         if kind == "Initial":
-            problems = outside(body, scope.position)
+            problems = outside(body, scope.position, start=True)
+            if problems and changes(body):
+                # What it gives decides what can be reached.
+                told = f"an initial block that gives values, and has {problems[0]}"
+                self.design.problems[f"{where}: {told}"] = None
+                return
             if problems:
                 self.design.notices[f"{where}: an initial block is ignored: {problems[0]}"] = None
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 from hagane.symbolic import bitvector as bv
@@ -124,6 +125,7 @@ class Machine:
     of a term one cycle ago, in an assertion.
     ``operands`` says of an outcome of ``?:`` where the operator of the first operand stands.
     What expressions read before it was written is ``early``.
+    ``files`` were read, by the names that they have there.
     Of variables that are ``disputed``, further ones with ones hold the ``bits_written`` by ``<=``.
     """
 
@@ -154,6 +156,7 @@ class Machine:
     bits_written: dict[Variable, Variable] = field(default_factory=dict)
     operands: dict[PointKey, Position] = field(default_factory=dict)
     past: Callable[[Term], Term] | None = None
+    files: dict[str, Path] = field(default_factory=dict)
 
     def watch(self, key: PointKey, variables: Iterable[Variable]) -> None:
         """Note a point that is ``overwritten`` once one of these variables is written.

@@ -58,7 +58,7 @@ class _Builder:
 
     def build(self) -> CycleModel:
         inputs = self._inputs()
-        start = initial_values(self.design)
+        start = initial_values(self.design, self.problems)
         self._settle([p for p in self.design.processes if not p.edges and not p.initial])
         self._stop_on_problems()
         clocked = [p for p in self.design.processes if p.edges]
@@ -390,6 +390,7 @@ class _Builder:
             signals=signals,
             outputs={key: low(term) for key, term in outputs.items()},
             notices=tuple(notices),
+            files=dict(start.files),
             overwritten=frozenset(
                 key for machine in self.machines.values() for key in machine.overwritten
             ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from hagane.symbolic import bitvector as bv
 from hagane.symbolic.term import FALSE, Term
@@ -21,30 +23,33 @@ class Start:
         numbers: The number with which state starts, by its name.
         given: The state of which every bit gets a value.
         never: Points of initial processes that parameters alone keep from being reached.
+        files: Files that were read, by the names that they have in the sources.
     """
 
     numbers: Mapping[str, int]
     given: frozenset[str]
     never: Mapping[PointKey, Term]
+    files: Mapping[str, Path]
 
 
-def initial_values(design: Design) -> Start:
-    """Execute the initial processes of a design; what cannot be executed gets a notice there."""
+def initial_values(design: Design, problems: dict[str, None]) -> Start:
+    """Execute the initial processes of a design; what cannot be executed is a problem."""
     values: dict[Variable, Value] = {}
     written: dict[Variable, Value] = {}
     given: set[str] = set()
     never: dict[PointKey, Term] = {}
+    files: dict[str, Path] = {}
     for process in design.processes:
         if not process.initial:
             continue
-        read: set[Variable] = set()
-        machine = Machine(_noting(read, values), once=True)
+        machine = Machine(partial(_at_start, values), once=True)
         try:
             process.run(machine)
         except Outside as problem:
-            design.notices[f"initialisation ignored: {problem}"] = None
+            problems[str(problem)] = None
             continue
-        if not any(not v.local for v in read):
+        files.update(machine.files)
+        if all(v.local for v in machine.early):
             # Parameters alone decide what is executed at the start.
             never.update({k: g for k, g in machine.points.items() if g is FALSE})
         values.update({v: x for v, x in machine.now.own.items() if not v.local})
@@ -65,18 +70,12 @@ def initial_values(design: Design) -> Start:
         given.update(
             name for name, bits_ in zip(names, flat(mask), strict=True) if _all_ones(bits_)
         )
-    return Start(numbers, frozenset(given), never)
+    return Start(numbers, frozenset(given), never, files)
 
 
 def _all_ones(term: Term) -> bool:
     return term.is_const and int(term.data) == (1 << term.width) - 1
 
 
-def _noting(read: set[Variable], values: Mapping[Variable, Value]) -> Callable[[Variable], Value]:
-    """Return a reader of values at the start, which notes what was read."""
-
-    def base(variable_: Variable) -> Value:
-        read.add(variable_)
-        return values.get(variable_, filled(variable_.layout, 0))
-
-    return base
+def _at_start(values: Mapping[Variable, Value], variable_: Variable) -> Value:
+    return values.get(variable_, filled(variable_.layout, 0))

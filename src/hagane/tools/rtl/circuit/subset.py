@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.tools.rtl.circuit.elaborate import Position
-from hagane.tools.rtl.circuit.system_calls import SILENT
+from hagane.tools.rtl.circuit.memory_files import READING
+from hagane.tools.rtl.circuit.system_calls import OF_ENUMERATIONS, SILENT
 
 # The remedies.
 BENCH = "it belongs in a test bench; a circuit has bits, numbers of fixed point among them"
@@ -58,13 +59,16 @@ _CALLS = frozenset(
 PAST = frozenset({"$past", "$rose", "$fell", "$stable", "$changed", "$sampled"})
 
 
-def outside(node: Any, position: Callable[[Any], Position], *, past: bool = False) -> list[str]:
+def outside(
+    node: Any, position: Callable[[Any], Position], *, past: bool = False, start: bool = False
+) -> list[str]:
     """Return the parts of ``node`` (statement or expression) outside the subset, with positions.
 
     Args:
         node: The statement or expression.
         position: Where a location is.
         past: Whether functions of earlier cycles belong to the subset.
+        start: Whether those do that give memories their words at the start.
     """
     found: list[str] = []
 
@@ -76,7 +80,8 @@ def outside(node: Any, position: Callable[[Any], Position], *, past: bool = Fals
             found.append(f"{position(item.sourceRange.start)}: {table[kind]}")
         elif name == "CallExpression" and item.isSystemCall:
             called = str(item.subroutineName)
-            if called not in _CALLS and called not in SILENT and not (past and called in PAST):
+            known = called in _CALLS or called in SILENT or called in OF_ENUMERATIONS
+            if not (known or (past and called in PAST) or (start and called in READING)):
                 where = position(item.sourceRange.start)
                 found.append(f"{where}: system function {called}")
 

@@ -8,6 +8,7 @@ from hagane.symbolic import bitvector as bv
 from hagane.symbolic.logic import choose, equal, less, negate
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.machine import Machine
+from hagane.tools.rtl.circuit.memory_files import READING, read_memory
 
 if TYPE_CHECKING:
     from hagane.tools.rtl.circuit.expressions import Expressions
@@ -22,6 +23,10 @@ SILENT = frozenset(
 )  # fmt: skip
 
 
+# Methods of enumerations; their names have no dollar.
+OF_ENUMERATIONS = frozenset({"first", "last", "next", "prev", "num"})
+
+
 def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
     """Return the result of a system function; tasks that only print give one bit of zero."""
     name = str(e.subroutineName)
@@ -32,7 +37,12 @@ def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
         return _sampled(x, scope, e, m)
     if name == "$sampled":
         return x.bits(arguments[0], m)
+    if name in READING:
+        read_memory(x, scope, e, m)
+        return bv.value(0, 1)
     width = max(1, int(e.type.bitWidth))
+    if name in OF_ENUMERATIONS:
+        return _member(x, scope, e, m)
     if name in ("$signed", "$unsigned"):
         return x.bits(arguments[0], m)
     if name == "$countones":
@@ -51,6 +61,29 @@ def system_call(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
     if name == "$bits":
         return bv.value(int(arguments[0].type.bitstreamWidth), width)
     return x.refuse(e, f"system function {name}")
+
+
+def _member(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:
+    """Return a member of an enumeration, or how many there are (IEEE 1800-2017, 6.19.5)."""
+    name, (given, *count) = str(e.subroutineName), list(e.arguments)
+    kind = given.type.canonicalType
+    if not kind.isEnum:
+        return x.refuse(e, f"system function {name}")
+    values = [int(member.value.value) for member in kind]
+    width = int(e.type.bitWidth)
+    if name in ("first", "last", "num"):
+        found = {"first": values[0], "last": values[-1], "num": len(values)}
+        return bv.value(found[name], width)
+    steps = scope.constant(count[0]) if count else None
+    if count and steps is None:
+        return x.refuse(e, f"{name} of a number of members that is no constant")
+    far = (int(steps.value) if steps is not None else 1) * (1 if name == "next" else -1)
+    now = x.bits(given, m)
+    result = bv.value(0, width)  # of what is no member
+    for place, value in enumerate(values):
+        other = bv.value(values[(place + far) % len(values)], width)
+        result = choose(equal(now, bv.value(value, now.width)), other, result)
+    return result
 
 
 def _sampled(x: Expressions, scope: Scope, e: Any, m: Machine) -> Any:

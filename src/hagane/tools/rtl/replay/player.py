@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -142,6 +143,9 @@ class Player:
         if self._runtime:
             keep_runtime(self._runtime, self._folder / "obj")
             self._runtime = ""
+        for name, path in model.files.items():
+            (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, self._folder / name)
         (self._folder / _ROWS).write_text(rows_text(model, tests), encoding="utf-8")
         if self._kind == "verilator":
             words = [str(self._folder / "obj" / "Vtb")]
