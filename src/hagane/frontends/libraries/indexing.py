@@ -447,11 +447,17 @@ def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
     while len(own) > len(shape) and own and own[0] == 1:
         own = own[1:]
     fits = len(own) <= len(shape) and not any(
-        a != 1 and t.emit.differ(a, b) for a, b in zip(own[::-1], shape[::-1], strict=False)
+        a != 1 and not _is_counted(t, b) and t.emit.differ(a, b)
+        for a, b in zip(own[::-1], shape[::-1], strict=False)
     )
     if not fits:
         place = t.emit.new(x.dtype, shape, kind=x.kind)
         t.fail("shape-mismatch", f"{t.show(value)} cannot be stored in {t.show(place)}", x, value)
+
+
+def _is_counted(t: Core, size: Dim) -> bool:
+    """Whether a size is the count of places that a mask has, which the run compares."""
+    return isinstance(size, Expr) and bool(symbols_of(size) & t.knowledge.nameless)
 
 
 def check_dtype_stored(t: Core, x: Tensor, index: Value, value: Value) -> None:
