@@ -98,3 +98,26 @@ def of_generator(a: Any) -> Any:
 def test_an_iterator_beside_its_reader_is_refused(program: Callable[..., Any]) -> None:
     with pytest.raises(CaptureError, match="an iterator is read beside another one that reads it"):
         hagane.capture(program, "float64[1]")
+
+
+class Paired:
+    """What ``reversed`` gives is its own affair."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    def __reversed__(self) -> Any:
+        return iter([self.items[1], self.items[1]])
+
+
+def test_a_reversed_tensor_is_a_tensor_and_objects_reverse_as_they_say() -> None:
+    torch = pytest.importorskip("torch")
+
+    def function(x: Any) -> Any:
+        turned = reversed(x)  # no iterator: it is not used up
+        twice = torch.stack([*turned, *turned])
+        return turned.shape[0] * twice, sum(reversed(Paired([x, x * 2])))
+
+    x = torch.arange(6.0).reshape(3, 2)
+    for found, wanted in zip(hagane.compile(function)(x), function(x), strict=True):
+        assert torch.equal(found, wanted)

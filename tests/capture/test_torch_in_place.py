@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 import hagane
-from hagane.errors import CaptureError, KernelError
+from hagane.errors import CaptureError, HaganeError, KernelError
 from hagane.graph import to_proto
 
 
@@ -174,3 +174,22 @@ def test_rows_are_stored_at_as_many_places_of_a_mask() -> None:
         np.testing.assert_array_equal(session.run(None, given)[0], stored(x, mask, rows))
     with pytest.raises(KernelError, match=r"\(2, 4\)"):
         session.run(None, given | {"rows": rows.numpy().repeat(2, 0)})
+
+
+def test_as_many_values_as_a_mask_has_places_are_stored() -> None:
+    """As in PyTorch's tutorial of deep Q-learning, whose values come for the states that go on."""
+
+    def function(mask: Any, values: Any) -> Any:
+        found = torch.zeros(len(mask))
+        found[mask] = values.max(1).values
+        return found
+
+    session = hagane.InferenceSession(hagane.capture(function, "bool[n]", "float32[k, 2]"))
+    for rows, count in ((6, 3), (5, 5), (4, 1), (4, 0)):
+        mask = torch.arange(rows) < count
+        for given in {count, 1}:
+            values = torch.randn(given, 2)
+            (found,) = session.run(None, {"mask": mask.numpy(), "values": values.numpy()})
+            np.testing.assert_array_equal(found, function(mask, values).numpy())
+    with pytest.raises(HaganeError, match="shape mismatch"):
+        session.run(None, {"mask": np.arange(4) < 2, "values": np.zeros((3, 2), np.float32)})

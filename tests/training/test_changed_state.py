@@ -470,3 +470,22 @@ def test_orthogonal_weights_follow_the_map_that_they_name(kind: str) -> None:
     torch.manual_seed(0)
     module = parametrizations.orthogonal(nn.Linear(3, 3), orthogonal_map=kind)
     trained(module, lambda n: [torch.randn(2, 3).double()], steps=2)
+
+
+class Holder(nn.Module):
+    """Its parts lie in a plain module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = nn.Module()
+        self.held.layer, self.held.scale = nn.Linear(3, 3), nn.Parameter(torch.ones(3))
+        self.held.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x: Any) -> Any:
+        self.held.seen += 1
+        names = sum(len(name) for name, _ in self.held.named_parameters())
+        return self.held.layer(x) * self.held.scale * self.held.seen + names
+
+
+def test_a_plain_module_holds_others() -> None:
+    trained(Holder(), lambda n: (torch.randn(4 - n % 2, 3).double(),))

@@ -13,6 +13,7 @@ import hagane.links as L  # noqa: N812
 from hagane import training
 from hagane.errors import InvalidArgument
 from hagane.training import extensions, triggers
+from hagane.training.alone import alone
 
 
 def made(folder: Path, length: Any = (9, "iteration"), optimizer: Any = None) -> Any:
@@ -213,3 +214,15 @@ def test_points_of_a_schedule_behind_the_end_are_told(
         "extension 'late' was not called: the run ended after 6 iterations, before its trigger of "
         "the points [5, 9] in epochs fired; give extend earlier points"
     ]
+
+
+def test_a_second_run_in_one_folder_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made(tmp_path).run()
+    made(tmp_path).run()  # one after the other
+    assert not caplog.text
+    with alone(tmp_path) as first:
+        assert first
+        made(tmp_path).run()
+    assert f"another run writes into '{tmp_path}' now: its log and snapshots and" in caplog.text

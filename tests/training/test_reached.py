@@ -146,3 +146,24 @@ def test_an_overflow_leaves_what_was_not_reached_as_well() -> None:
     for name, p in module.named_parameters():
         np.testing.assert_array_equal(p.detach(), before[name])
     assert sorted(n for n, p in module.named_parameters() if own.state.get(p)) == kept
+
+
+class Listed(nn.Module):
+    """Its tensors are no registered parameters; ``parameters`` lists them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.ones(3, 2, requires_grad=True)
+
+    def parameters(self, recurse: bool = True) -> Any:
+        return [self.weight]
+
+    def forward(self, x: Any) -> Any:
+        return (x @ self.weight).sum()
+
+
+def test_parameters_that_a_module_lists_by_itself_are_trained() -> None:
+    module = Listed()
+    step = hagane.compile(lambda m, x: m(x), torch.optim.SGD(module.parameters(), lr=0.1))
+    step(module, torch.ones(4, 3))
+    np.testing.assert_allclose(module.weight.detach(), 0.6, rtol=1e-6)

@@ -136,3 +136,23 @@ def test_arguments_that_are_parameters_are_refused() -> None:
     step = hagane.compile(squares, optim.SGD([x, *module.parameters()], lr=0.1))
     with pytest.raises(InvalidArgument, match="the argument 'x' is a parameter of group 0"):
         step(module, x)
+
+
+def test_tensors_that_were_computed_of_parameters_are_refused_and_others_taken() -> None:
+    """Eager PyTorch has gradients through them; a step would leave these out without a word."""
+    module, other = nn.Linear(3, 3), nn.Linear(3, 3)
+    module.wide = module.bias.expand(2, 3)
+    step = hagane.compile(lambda m, x: (m(x) * m.wide).mean(), torch.optim.SGD(
+        module.parameters(), 0.1))  # fmt: skip
+    text = (
+        r"step: 'm.wide', which the loss reads, was computed with gradients \(ExpandBackward0\) "
+        "before the call, from parameter 1 of group 0 of the optimizer; .* compute it in the loss"
+    )
+    with pytest.raises(InvalidArgument, match=text):
+        step(module, torch.ones(2, 3))
+    del module.wide
+    both = [*module.parameters(), *other.parameters()]
+    step = hagane.compile(lambda m, x: m(x).mean(), torch.optim.SGD(both, 0.1))
+    with pytest.raises(InvalidArgument, match="the argument 'x' was computed .* parameter 0 of"):
+        step(module, module(torch.ones(2, 3)))
+    step(module, nn.Linear(3, 3)(torch.ones(2, 3)))  # a generator's, of another optimizer

@@ -64,6 +64,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: training.ParallelUpdater(iterator(), optimizer(), devices=[-1]),
         "ParallelUpdater: devices: expected devices by name, got [-1]",
     ),
+    "samples in place of batches": (
+        lambda: extensions.Evaluator([1, 2], links.Linear(2, 2)),
+        "Evaluator: iterator 'main': expected an iterator such as SerialIterator(dataset, "
+        "batch_size, repeat=False), got [1, 2]",
+    ),
+    "a rate that is no number": (
+        lambda: hagane.optimizers.SGD("0.1"),
+        "hyperparameter 'lr': expected a number, got '0.1'",
+    ),
     "no updater": (
         lambda: training.Trainer(None),
         "Trainer: updater: expected an updater such as StandardUpdater(iterator, optimizer), got "
@@ -184,3 +193,28 @@ def test_objects_that_act_like_those_expected_serve() -> None:
     assert training.Trainer(made, (1, "epoch")).updater is made
     extensions.LinearShift("lr", np.array([0.1, 0.2]), (np.int64(1), 2))  # type: ignore[arg-type]
     assert isinstance(extensions.snapshot().writer, snapshot_writers.SimpleWriter)
+
+
+@pytest.mark.filterwarnings("ignore:The `repeat` property")
+def test_an_evaluation_over_batches_without_end_ends() -> None:
+    batches = hagane.iterators.SerialIterator([np.zeros(2, np.float32)] * 3, 2)
+    evaluator = extensions.Evaluator(batches, links.Linear(2, 2))
+    with pytest.raises(InvalidArgument, match="begins a second epoch, .* with repeat=False"):
+        evaluator()
+
+
+def test_a_model_without_parameters_is_told() -> None:
+    class Bare(hagane.Chain):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = links.Linear(2, 2)  # not within init_scope()
+
+    bare = hagane.optimizers.SGD().setup(Bare())
+    with pytest.warns(UserWarning, match="a Bare, has no parameters, and nothing is trained: .*in"):
+        training.StandardUpdater(iterator(), bare)
+
+
+def test_labels_that_come_by_name_are_asked_for() -> None:
+    model = links.Classifier(links.Linear(2, 2))
+    with pytest.raises(ValueError, match=r"0 inputs, and \['t', 'x'\] by name: give label_key"):
+        model(x=np.zeros((1, 2), np.float32), t=np.zeros(1, np.int32))

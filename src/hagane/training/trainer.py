@@ -18,6 +18,7 @@ import numpy as np
 from hagane.errors import InvalidArgument
 from hagane.nn.reporter import Reporter
 from hagane.nn.serializers.serializer import Serializer
+from hagane.training.alone import alone
 from hagane.training.expected import fail, need
 from hagane.training.extension import PRIORITY_READER
 from hagane.training.extensions.snapshots import Snapshot, load_newest, save_at_error
@@ -192,6 +193,15 @@ class Trainer:
             raise InvalidArgument(f"run: resume: expected 'auto', a path or None, got {resume!r}")
         _make_folder(self.out)
         remove_begun(self.out)
+        with alone(self.out) as first:
+            if not first:
+                _logger.warning(
+                    f"another run writes into '{self.out}' now: its log and snapshots and those "
+                    "of this one replace each other; give one of them a folder of its own (out)"
+                )
+            self._run(show_loop_exception_msg, resume)
+
+    def _run(self, show_loop_exception_msg: bool, resume: str | None) -> None:
         if resume is not None:
             load_newest(self, resume, [entry.extension for entry in self._entries.values()])
         # A run is saved behind all others of its priority, whose triggers have decided by then.

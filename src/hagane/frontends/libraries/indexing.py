@@ -447,7 +447,7 @@ def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
     while len(own) > len(shape) and own and own[0] == 1:
         own = own[1:]
     fits = len(own) <= len(shape) and not any(
-        a != 1 and not _as_many(t, a, b) and t.emit.differ(a, b)
+        a != 1 and not _is_counted(t, b) and t.emit.differ(a, b)
         for a, b in zip(own[::-1], shape[::-1], strict=False)
     )
     if not fits:
@@ -455,19 +455,9 @@ def _check_stored(t: Core, x: Tensor, shape: Shape, value: Value) -> None:
         t.fail("shape-mismatch", f"{t.show(value)} cannot be stored in {t.show(place)}", x, value)
 
 
-def _as_many(t: Core, rows: Dim, places: Dim) -> bool:
-    """Whether rows are taken to be as many as the places of a mask, which the data decide.
-
-    ``x[mask] = rows`` fails in a run where they are not. A check tells of numbers of rows.
-    """
-    known = t.knowledge
-    if isinstance(rows, int) and not t.emit.builds:
-        return False
-    claim = known.equal(rows, places)
-    if not symbols_of(places) & known.nameless - known.invented or not known.possible(claim):
-        return False
-    t.emit.suppose(claim, f"{rows} rows are stored in as many places of a mask")
-    return True
+def _is_counted(t: Core, size: Dim) -> bool:
+    """Whether a size is the count of places that a mask has, which the run compares."""
+    return isinstance(size, Expr) and bool(symbols_of(size) & t.knowledge.nameless)
 
 
 def check_dtype_stored(t: Core, x: Tensor, index: Value, value: Value) -> None:

@@ -54,8 +54,8 @@ LEFT_OUT: dict[str, frozenset[str]] = {
          "graphsafe_set_state", "initial_seed", "seed", "set_offset", "set_state")
     ),
     "torch.distributions.Distribution": frozenset(
-        ("arg_constraints", "covariance_matrix", "enumerate_support", "has_enumerate_support",
-         "param_shape", "precision_matrix", "scale_tril", "set_default_validate_args", "support")
+        ("arg_constraints", "enumerate_support", "has_enumerate_support",
+         "param_shape", "precision_matrix", "set_default_validate_args", "support")
     ),
     "torch.distributions.Transform": (_TRANSFORM := frozenset(
         ("bijective", "codomain", "domain", "event_dim", "forward_shape", "inv", "inverse_shape",

@@ -49,7 +49,9 @@ _ADDED = frozenset(
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
      *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
-     "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence",
+     *(f"torch.nn.{name}.flatten_parameters" for name in ("RNN", "GRU", "LSTM")),
+     "torch.Tensor.__reversed__", "torch.nn.utils.rnn.pack_padded_sequence",
+     "torch.nn.utils.rnn.pad_packed_sequence",
      *(f"torch.func.{name}" for name in (
          "functional_call", "vmap", "<vmap>", "grad", "grad_and_value", "<grad>",
          "<grad_and_value>", "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian",
@@ -58,8 +60,10 @@ _ADDED = frozenset(
      "numpy.ndarray.partition", "numpy.ndarray.is_integer", "numpy.ndarray.__float__",
      "numpy.ndarray.__int__", "torch.Tensor.__float__", "torch.Tensor.__int__",
      *(f"torch.distributions.Distribution.{name}" for name in (
-         "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode")),
-     "torch.distributions.kl_divergence", "torch.distributions.MixtureSameFamily.log_prob",
+         "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode",
+         "covariance_matrix", "_validate_args")), "torch.distributions.kl_divergence",
+     *(f"torch.distributions.transforms.Transform.{name}" for name in (
+         "__call__", "log_abs_det_jacobian", "inv")),
      *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
 )  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")

@@ -55,7 +55,10 @@ class Classifier(Chain):
         key = self.label_key
         if isinstance(key, int):
             if not -len(args) <= key < len(args):
-                raise ValueError(f"Label key {key} is out of bounds: there are {len(args)} inputs")
+                named = f", and {sorted(kwargs)} by name: give label_key" if kwargs else ""
+                raise ValueError(
+                    f"Label key {key} is out of bounds: there are {len(args)} inputs{named}"
+                )
             rest = list(args)
             t = rest.pop(key)
             args = tuple(rest)

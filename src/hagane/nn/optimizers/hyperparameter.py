@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from hagane.errors import InvalidArgument
+
 
 class Hyperparameter:
     """Named values; those not set here are taken from the parent."""
 
     def __init__(self, parent: Hyperparameter | None = None):
         self._parent = parent
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, str):
+            raise InvalidArgument(f"hyperparameter '{name}': expected a number, got {value!r}")
+        super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         if "_parent" not in self.__dict__:

@@ -12,7 +12,7 @@ from hagane.nn.autograd.configuration import no_backprop_mode, using_config
 from hagane.nn.autograd.devices import get_device
 from hagane.nn.conversion import call_converter, concat_examples
 from hagane.nn.reporter import DictSummary, Reporter, report, report_scope
-from hagane.training.expected import by_name, need_callable
+from hagane.training.expected import by_name, fail, need_callable
 from hagane.training.extension import PRIORITY_WRITER, Extension
 from hagane.training.extensions.terminal import Bar
 from hagane.training.updaters.standard import call_with
@@ -48,6 +48,9 @@ class Evaluator(Extension):
     ):
         expected = "an iterator such as SerialIterator(dataset, batch_size, repeat=False)"
         self._iterators = by_name("Evaluator: iterator", iterator, expected, "__iter__")
+        for name, one in self._iterators.items():
+            if hasattr(one, "__getitem__") and not hasattr(one, "__next__"):  # samples, no batches
+                raise fail(f"Evaluator: iterator '{name}'", expected, one)
         self._targets = by_name("Evaluator: target", target, "a link", "namedlinks")
         need_callable("Evaluator: converter", converter)
         need_callable("Evaluator: eval_hook", eval_hook, optional=True)
@@ -94,7 +97,11 @@ class Evaluator(Extension):
         return result
 
     def evaluate(self) -> dict[str, Any]:
-        """Return the means of the reported values over all batches, each batch counted once."""
+        """Return the means of the reported values over all batches, each batch counted once.
+
+        Raises:
+            InvalidArgument: The iterator does not end.
+        """
         iterator = self._iterators["main"]
         function = self.eval_func or self._targets["main"]
         if self.eval_hook:
@@ -110,7 +117,14 @@ class Evaluator(Extension):
             iterator = copy.copy(iterator)
         summary = DictSummary()
         bar = Bar() if self._progress_bar else None
+        again = False
         for batch in iterator:
+            if again:
+                raise InvalidArgument(
+                    "Evaluator: the iterator 'main' begins a second epoch, and the evaluation "
+                    "would have no end: make it with repeat=False"
+                )
+            again = bool(getattr(iterator, "repeat", False) and iterator.is_new_epoch)
             observation: dict[str, Any] = {}
             with report_scope(observation):
                 arrays = call_converter(self.converter, batch, self.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -76,6 +77,13 @@ class StandardUpdater(Updater):
                 raise InvalidArgument(
                     f"StandardUpdater: optimizer '{name}', {type(one).__name__}, has no target: "
                     "call setup(model) first"
+                )
+            if next(iter(one.target.params()), None) is None:
+                warnings.warn(
+                    f"StandardUpdater: the target of optimizer '{name}', a "
+                    f"{type(one.target).__name__}, has no parameters, and nothing is trained: "
+                    "links and parameters of a Chain are those set within init_scope()",
+                    stacklevel=2,
                 )
             if self._device is not None:
                 one.target.to_device(self._device)

@@ -13,7 +13,15 @@ from hagane.frontends.capture.flow.lists import is_data
 from hagane.frontends.capture.flow.numeric import NONE, Numbers
 from hagane.frontends.capture.flow.slots import Rows
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Endless, Many, Stream, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Endless,
+    Instance,
+    Many,
+    Stream,
+    Tensor,
+    Value,
+)
 from hagane.symbolic import Dim, maximum, product
 
 
@@ -47,6 +55,9 @@ class Iterators(Numbers):
         return made
 
     def _reversed(self, value: Value) -> Value:
+        given = isinstance(value, Tensor | Instance)
+        if given and self.core.find_attribute(value, "__reversed__") is not MISSING:
+            return NONE  # which gives what it returns
         items = self._items(value)
         if not isinstance(items, Rows):
             return NONE

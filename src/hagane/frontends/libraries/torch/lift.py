@@ -11,6 +11,10 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.torch.functions.networks.normalising import spectral_norm
+from hagane.frontends.libraries.torch.functions.numbers.given import (
+    given_distribution,
+    given_transform,
+)
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
@@ -55,12 +59,16 @@ def lift_torch(core: Core, found: Any) -> Value:
             cls = cls.__bases__[0]
             computed = _computed(core, torch, found)
         name = core.tables.name_of(cls)
-        if name is not None and name in TORCH.layers and name != "torch.nn.Module":
+        if name is not None and name in TORCH.layers:
             made = Instance(core.heap.new(computed), Library(name), found)
             forward = getattr(cls, "forward", None)
             if is_of_program(forward, "torch"):  # as in torch.nn.Linear.forward = mine
                 core.heap[made]["forward"] = Bound(core.lift(forward), made)
             return made
+    if isinstance(found, torch.distributions.Distribution):
+        return given_distribution(core, found)
+    if isinstance(found, torch.distributions.Transform):
+        return given_transform(core, found)
     return MISSING
 
 

@@ -117,6 +117,10 @@ class Iterables(StandardLibrary):
         return self.new_stream(Many(at(0), minimum(*lengths), at))
 
     def _call_reversed(self, value: Value) -> Value:
+        if isinstance(value, Tensor):
+            own = self.find_attribute(value, "__reversed__")
+            if own is not MISSING:
+                return self.call(own, [], {})
         if isinstance(value, Instance) and isinstance(value.cls, Class):
             own = self.find_in_class(value.cls, "__reversed__")
             if own is not MISSING:

@@ -126,25 +126,61 @@ def check_memory(arrays: Iterable[tuple[str, Any]], remedy: str) -> None:
             )
 
 
-def check_computed(arguments: Mapping[str, Any], foreign: Sequence[str]) -> None:
-    """Fail if gradients would go from an argument back to parameters that a step does not see.
+def check_computed(
+    given: Iterable[tuple[str, Any]],
+    groups: Sequence[Mapping[str, Any]],
+    foreign: Sequence[str],
+    remedy: str,
+) -> None:
+    """Fail if gradients would go from a tensor back to parameters that the optimizer has.
 
     Args:
-        arguments: By name.
+        given: Tensors and arrays by their names in a message: arguments, or others that the loss
+            reads.
+        groups: Of the optimizer.
         foreign: Parameters of the optimizer that the loss does not read, in words.
+        remedy: What to do instead, in words.
 
     Raises:
-        InvalidArgument: An argument was computed with gradients; it is named.
+        InvalidArgument: One was computed with gradients of such a parameter; both are named.
     """
-    for name, given in arguments.items():
-        made = getattr(given, "grad_fn", None)
-        if made is not None and foreign:
+    for name, tensor in given:
+        made = getattr(tensor, "grad_fn", None)
+        if made is None:
+            continue
+        leaves, whole = _leaves(made)
+        reached = next(
+            (
+                f"parameter {index} of group {number} of the optimizer"
+                for number, group in enumerate(groups)
+                for index, parameter in enumerate(group["params"])
+                if id(parameter) in leaves
+            ),
+            None,
+        )
+        if reached is None and not whole and foreign:
+            reached = foreign[0]
+        if reached is not None:
             raise InvalidArgument(
-                f"step: the argument '{name}' was computed with gradients "
-                f"({type(made).__name__}), and the optimizer has parameters that the loss does not "
-                f"read ({foreign[0]}); a compiled step has no gradients beyond its arguments: "
-                f"compute '{name}' in the loss, or pass {name}.detach()"
+                f"step: {name} was computed with gradients ({type(made).__name__}) before the "
+                f"call, from {reached}; a compiled step has no gradients beyond what the loss "
+                f"computes: {remedy}"
             )
+
+
+def _leaves(made: Any) -> tuple[set[int], bool]:
+    """Return the identities of the leaves behind a node of gradients, and whether it tells all."""
+    waiting, seen, leaves, whole = [made], {made}, set[int](), True
+    while waiting:
+        node = waiting.pop()
+        if (leaf := getattr(node, "variable", None)) is not None:
+            leaves.add(id(leaf))
+        whole &= type(node).__name__ != "CheckpointFunctionBackward"  # which hides parameters
+        for behind, _ in node.next_functions:
+            if behind is not None and behind not in seen:
+                seen.add(behind)
+                waiting.append(behind)
+    return leaves, whole
 
 
 def _check_global_hooks() -> None:

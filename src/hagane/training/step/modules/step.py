@@ -42,6 +42,9 @@ _GATHERED: dict[type, str] = {
     dict: ": gather the modules in a torch.nn.ModuleDict",
 }
 
+_COMPUTED = "compute it in the loss, or pass its .detach()"
+_COMPUTED_READ = "compute it in the loss"
+
 
 class TorchStep(Step[TorchProgram]):
     """One step of training: loss, gradients and update, compiled.
@@ -160,7 +163,9 @@ class TorchStep(Step[TorchProgram]):
             return self._compile(module, given, sizes, free)
 
         found = self._found(kind, given, made, check=check, anew=anew)
-        check_computed(given.leaves, found.foreign)
+        arguments = [(f"the argument '{name}'", value) for name, value in given.leaves.items()]
+        groups = self._optimizer.param_groups
+        check_computed(arguments, groups, found.foreign, _COMPUTED)
         return found
 
     def _settings(self) -> object:
@@ -211,9 +216,10 @@ class TorchStep(Step[TorchProgram]):
         paths = {key: captured.names.get(key, name) for key, name in paths.items()}
         others = read_arrays(captured, paths.keys(), training.updates)
         read = [(name, p) for name, p in others.items() if isinstance(p, torch.Tensor)]
+        registered = torch.nn.Module.parameters(module)  # whatever else its class has by that name
         trained = {
             name: numbers[id(p)]
-            for name, p in [*((paths[id(p)], p) for p in module.parameters()), *read]
+            for name, p in [*((paths[id(p)], p) for p in registered), *read]
             if p.requires_grad and id(p) in numbers
         }
         known = {*paths, *(id(p) for _, p in read)}
@@ -224,6 +230,8 @@ class TorchStep(Step[TorchProgram]):
             for index, p in enumerate(group["params"])
             if p.requires_grad and id(p) not in known
         ]
+        reads = [(f"'{name}', which the loss reads,", value) for name, value in others.items()]
+        check_computed(reads, groups, foreign, _COMPUTED_READ)
         made = step_program(
             captured.graph,
             [*paths.values(), *others],

@@ -140,6 +140,12 @@ def flip(t: Core, input: Value, *places: Value, dims: Value = None) -> Tensor:
     return computed(t, (x.dtype, shape), lambda: taken.flip(x, turned))
 
 
+@TORCH.method("__reversed__")
+def turned(t: Core, self: Value) -> Value:
+    """Return the rows in reverse order, a tensor: what ``reversed`` gives."""
+    return flip(t, self, 0) if shape_of(t, self) else self
+
+
 @TORCH.function("roll", methods=("roll",))
 def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
     """Return the input rolled along axes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import onnx_ir as ir
@@ -24,16 +25,30 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Instance, Tensor, Value
+from hagane.frontends.python.values.values import Computed, Instance, Tensor, Value
 from hagane.graph.types import Shape
 from hagane.ops.builder import op
-from hagane.ops.functions.numbers.densities import LAWS, both_forms
-from hagane.ops.functions.numbers.divergences import DIVERGENCES
+from hagane.ops.functions.numbers.densities import LAWS as LAWS_OF_NUMBERS
+from hagane.ops.functions.numbers.densities import both_forms
+from hagane.ops.functions.numbers.divergences import DIVERGENCES as DIVERGENCES_OF_NUMBERS
 from hagane.ops.functions.numbers.elementary import cast, sum_over
+from hagane.ops.functions.sums.gaussian import MULTIVARIATE_NORMAL, between_gaussians
 
 _OF_PLACES = ("Categorical",)  # whose values are places of categories
 _OF_CATEGORIES = ("Categorical", "OneHotCategorical")
 _BASE = "torch.distributions.Distribution"
+
+
+class Composed(NamedTuple):
+    """A distribution that is made of others: its density at a value, and its draws."""
+
+    density: Callable[[Core, View, Value], Tensor]
+    draw: Callable[[Core, View, Value], Tensor]
+
+
+COMPOSED: dict[str, Composed] = {}  # by kind
+LAWS = {**LAWS_OF_NUMBERS, "MultivariateNormal": MULTIVARIATE_NORMAL}
+DIVERGENCES = {**DIVERGENCES_OF_NUMBERS, "MultivariateNormal": between_gaussians}
 
 
 @TORCH.layer("distributions.Distribution")
@@ -58,8 +73,16 @@ class Distribution:
     @staticmethod
     def log_prob(t: Core, self: View, value: Value) -> Value:
         """Return the logarithm of the density: one number an event."""
+        inner: Instance | None = self.raw("inner")
+        if inner is not None:
+            found = Distribution.log_prob(t, View(t, inner), value)
+            return summed(
+                t, found, len(self.raw("event_shape")) - len(t.heap[inner]["event_shape"])
+            )
+        if self.raw("kind") in COMPOSED:
+            return COMPOSED[self.raw("kind")].density(t, self, value)
         dtype, shape, x = _at(t, self, value)
-        return _by(t, self, (dtype, shape), "density", x, summed=True)
+        return _by(t, self, (dtype, shape), "density", x, of_events=True)
 
     @staticmethod
     def cdf(t: Core, self: View, value: Value) -> Value:
@@ -91,7 +114,7 @@ class Distribution:
             t.fail("broadcast", f"a batch of {t.show(like)} cannot be expanded to "
                    f"{t.show(t.emit.new(like.dtype, wanted))}", like)  # fmt: skip
         for name in found["parameters"]:
-            x = found[name]
+            x = self.raw(name)
             tail = x.shape[len(found["batch_shape"]) :]
             dims = dims_input((*wanted, *tail))
             found[name] = built(
@@ -106,7 +129,7 @@ class Distribution:
         """Return the entropy: one number a distribution."""
         like: Tensor = self.raw("like")
         promised = like.dtype, self.raw("batch_shape")
-        return _by(t, self, promised, "entropy", summed=True)
+        return _by(t, self, promised, "entropy", of_events=True)
 
 
 def _at(t: Core, self: View, value: Value) -> tuple[ir.DataType, Shape, Tensor]:
@@ -122,7 +145,7 @@ def _at(t: Core, self: View, value: Value) -> tuple[ir.DataType, Shape, Tensor]:
 
 def _by(
     t: Core, self: View, promised: tuple[ir.DataType, Shape], name: str, *operands: Tensor,
-    summed: bool = False,
+    of_events: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return what a formula of a distribution's law gives for its parameters.
 
@@ -132,13 +155,13 @@ def _by(
         promised: The type of the result.
         name: The attribute of the law.
         operands: Further tensors.
-        summed: Whether axes of the batch that are an event's by ``Independent`` are summed over.
+        of_events: Whether axes of the batch that are an event's by ``Independent`` are summed over.
     """
     kind, names = self.raw("kind"), self.raw("parameters")
     law = LAWS.get(kind)
     real = [self.raw(parameter) for parameter in names]
     dtype = self.raw("like").dtype
-    axes = len(self.raw("event_shape")) - law.event if law is not None and summed else 0
+    axes = len(self.raw("event_shape")) - law.event if law is not None and of_events else 0
     formula: Callable[..., Any] | None = getattr(law, name, None)
     if t.emit.builds and formula is None:
         t.fail("capture", f"no formula of the {name} of 'torch.distributions.{kind}' is known; "
@@ -151,6 +174,14 @@ def _by(
         return _over(formula(given, *behind), axes)
 
     return built(t, promised, compute, *real, *operands)
+
+
+def summed(t: Core, x: Tensor, axes: int) -> Tensor:
+    """Return sums over so many last axes of a tensor of the program."""
+    if not axes:
+        return x
+    found: Tensor = t.call_library("torch.sum", [x, tuple(range(-axes, 0))])
+    return found
 
 
 def _over(x: Any, axes: int) -> Any:
@@ -173,6 +204,12 @@ def _draw_category(t: Core, self: View, front: Shape, shape: Shape) -> Tensor:
 
 
 def _draw(t: Core, self: View, sample_shape: Value) -> Tensor:
+    inner: Instance | None = self.raw("inner")
+    if inner is not None:
+        return _draw(t, View(t, inner), sample_shape)
+    composed = COMPOSED.get(self.raw("kind"))
+    if composed is not None and t.emit.draws_noise:
+        return composed.draw(t, self, sample_shape)
     like: Tensor = self.raw("like")
     front = tuple(sizes(t, (sample_shape,)))
     shape = (*front, *self.raw("batch_shape"), *self.raw("event_shape"))
@@ -200,6 +237,22 @@ def _attribute(name: str, event: bool) -> None:
 
 for _name in ("mean", "variance", "stddev", "mode"):
     _attribute(_name, event=True)
+
+
+@TORCH.attribute("_validate_args", of=_BASE)
+def validates(t: Core, self: Value) -> Value:
+    """Whether values are compared with the support; a graph has no such comparisons."""
+    del t, self
+    return False
+
+
+@TORCH.attribute("covariance_matrix", of=_BASE)
+def covariance_matrix(t: Core, self: Value) -> Value:
+    """Return the covariance of a normal distribution of vectors: (*batch, n, n)."""
+    factor = t.attribute(self, "scale_tril")
+    return t.call_library("torch.matmul", [factor, t.attribute(factor, "mT")])
+
+
 # Distributions through whose draws no gradients go.
 _WITHOUT_GRADIENTS = frozenset(
     ("Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial",
@@ -216,7 +269,7 @@ def has_rsample(t: Core, self: Value) -> Value:
     return View(t, self).get("kind", "") not in _WITHOUT_GRADIENTS
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     """The parameters of a distribution.
 
     Attributes:
@@ -232,28 +285,28 @@ class _Kind(NamedTuple):
     exclusive: bool = False
 
 
-_KINDS = {
-    "Normal": _Kind({"loc": 0, "scale": 0}), "Laplace": _Kind({"loc": 0, "scale": 0}),
-    "LogNormal": _Kind({"loc": 0, "scale": 0}), "Cauchy": _Kind({"loc": 0, "scale": 0}),
-    "Gumbel": _Kind({"loc": 0, "scale": 0}), "HalfNormal": _Kind({"scale": 0}),
-    "Uniform": _Kind({"low": 0, "high": 0}), "Exponential": _Kind({"rate": 0}),
-    "Poisson": _Kind({"rate": 0}), "Gamma": _Kind({"concentration": 0, "rate": 0}),
-    "Beta": _Kind({"concentration1": 0, "concentration0": 0}),
-    "StudentT": _Kind({"df": 0, "loc": 0, "scale": 0}),
-    "Dirichlet": _Kind({"concentration": 1}, 1),
-    "MultivariateNormal": _Kind({"loc": 1, "covariance_matrix": 2}, 1),
-    "Bernoulli": _Kind({"probs": 0, "logits": 0}, exclusive=True),
-    "Geometric": _Kind({"probs": 0, "logits": 0}, exclusive=True),
-    "Categorical": _Kind({"probs": 1, "logits": 1}, 0, True, True),
-    "OneHotCategorical": _Kind({"probs": 1, "logits": 1}, 1, False, True),
-    "OneHotCategoricalStraightThrough": _Kind({"probs": 1, "logits": 1}, 1, False, True),
-    "ContinuousBernoulli": _Kind({"probs": 0, "logits": 0}, exclusive=True),
-    "HalfCauchy": _Kind({"scale": 0}), "Chi2": _Kind({"df": 0}),
-    "Weibull": _Kind({"scale": 0, "concentration": 0}), "Pareto": _Kind({"scale": 0, "alpha": 0}),
-    "InverseGamma": _Kind({"concentration": 0, "rate": 0}),
-    "Kumaraswamy": _Kind({"concentration1": 0, "concentration0": 0}),
-    "VonMises": _Kind({"loc": 0, "concentration": 0}),
-    "FisherSnedecor": _Kind({"df1": 0, "df2": 0}),
+KINDS = {
+    "Normal": Kind({"loc": 0, "scale": 0}), "Laplace": Kind({"loc": 0, "scale": 0}),
+    "LogNormal": Kind({"loc": 0, "scale": 0}), "Cauchy": Kind({"loc": 0, "scale": 0}),
+    "Gumbel": Kind({"loc": 0, "scale": 0}), "HalfNormal": Kind({"scale": 0}),
+    "Uniform": Kind({"low": 0, "high": 0}), "Exponential": Kind({"rate": 0}),
+    "Poisson": Kind({"rate": 0}), "Gamma": Kind({"concentration": 0, "rate": 0}),
+    "Beta": Kind({"concentration1": 0, "concentration0": 0}),
+    "StudentT": Kind({"df": 0, "loc": 0, "scale": 0}),
+    "Dirichlet": Kind({"concentration": 1}, 1),
+    "MultivariateNormal": Kind({"loc": 1, "scale_tril": 2}, 1),
+    "Bernoulli": Kind({"probs": 0, "logits": 0}, exclusive=True),
+    "Geometric": Kind({"probs": 0, "logits": 0}, exclusive=True),
+    "Categorical": Kind({"probs": 1, "logits": 1}, 0, True, True),
+    "OneHotCategorical": Kind({"probs": 1, "logits": 1}, 1, False, True),
+    "OneHotCategoricalStraightThrough": Kind({"probs": 1, "logits": 1}, 1, False, True),
+    "ContinuousBernoulli": Kind({"probs": 0, "logits": 0}, exclusive=True),
+    "HalfCauchy": Kind({"scale": 0}), "Chi2": Kind({"df": 0}),
+    "Weibull": Kind({"scale": 0, "concentration": 0}), "Pareto": Kind({"scale": 0, "alpha": 0}),
+    "InverseGamma": Kind({"concentration": 0, "rate": 0}),
+    "Kumaraswamy": Kind({"concentration1": 0, "concentration0": 0}),
+    "VonMises": Kind({"loc": 0, "concentration": 0}),
+    "FisherSnedecor": Kind({"df1": 0, "df2": 0}),
 }  # fmt: skip
 _DEFAULTS = {"StudentT": {"loc": 0.0, "scale": 1.0}}
 # Distributions whose probabilities and logits give each other as those of another.
@@ -272,30 +325,64 @@ _BESIDE: dict[str, tuple[str, Value, str]] = {
 }
 
 
-def _register(name: str, kind: _Kind) -> None:
+def _register(name: str, kind: Kind) -> None:
     names = list(kind.parameters)
+    if name == "MultivariateNormal":
+        names[1:1] = ["covariance_matrix", "precision_matrix"]
 
     def init(t: Core, *arguments: Value, **keywords: Value) -> dict[str, Value]:
         keywords.pop("validate_args", None)
-        other = {key: keywords.pop(key) for key in ("scale_tril", "precision_matrix")
-                 if key in keywords and name == "MultivariateNormal"}  # fmt: skip
         unknown = [key for key in keywords if key not in names]
         if unknown or len(arguments) > len(names):
             t.fail("call", f"{name}({', '.join(names)}): got {unknown or len(arguments)}")
         given = {**_DEFAULTS.get(name, {}), **dict(zip(names, arguments, strict=False)), **keywords}
-        if other:
-            given["covariance_matrix"] = next(iter(other.values()))
         values = {key: value for key, value in given.items() if value is not None}
+        if name == "MultivariateNormal":
+            values = _with_factor(t, values)
         if kind.exclusive and len(values) != 1:
             t.fail("value", f"{name} takes either probs or logits")
-        if not kind.exclusive and len(values) != len(names):
-            t.fail("call", f"{name} takes {', '.join(names)}, got {', '.join(values) or 'nothing'}")
-        return _attributes(t, name, kind, values)
+        if not kind.exclusive and len(values) != len(kind.parameters):
+            t.fail(
+                "call",
+                f"{name} takes {', '.join(kind.parameters)}, got {', '.join(values) or 'nothing'}",
+            )
+        return attributes_of(t, name, kind, values)
 
     TORCH.layer(f"distributions.{name}", base=_BASE)(type(name, (), {"init": staticmethod(init)}))
 
 
-def _attributes(t: Core, name: str, kind: _Kind, values: dict[str, Value]) -> dict[str, Value]:
+def _with_factor(t: Core, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the parameters of a normal distribution of vectors with the factor of its matrix."""
+    found = dict(values)
+    matrices = [key for key in found if key != "loc"]
+    if len(matrices) != 1:
+        t.fail("call", "MultivariateNormal takes one of covariance_matrix, precision_matrix and "
+               f"scale_tril, got {', '.join(matrices) or 'none'}")  # fmt: skip
+    x = to_tensor(t, found.pop(matrices[0]), FLOAT)
+    if matrices == ["covariance_matrix"]:
+        x = t.call_library("torch.linalg.cholesky", [x])
+    elif matrices == ["precision_matrix"]:  # the factor of the inverse, from the last row on
+        turned = t.call_library("torch.flip", [x, (-2, -1)])
+        turned = t.call_library("torch.linalg.cholesky", [turned])
+        turned = t.call_library("torch.flip", [turned, (-2, -1)])
+        inverse = t.call_library("torch.transpose", [turned, -2, -1])
+        x = t.call_library("torch.linalg.inv", [inverse])
+    return {**found, "scale_tril": x}
+
+
+def attributes_of(
+    t: Core, name: str, kind: Kind, values: Mapping[str, Value], *, given: bool = False
+) -> dict[str, Value]:
+    """Return the attributes of a distribution.
+
+    Args:
+        t: The interpreter.
+        name: Of its class.
+        kind: Its parameters.
+        values: Those that are given.
+        given: Whether the running Python has made it: then its parameters have the batch's shape,
+            and of probabilities and logits one is computed each time that it is read.
+    """
     tensors = {key: to_tensor(t, value, FLOAT) for key, value in values.items()}
     dtype = next(iter(tensors.values())).dtype
     for x in tensors.values():
@@ -319,11 +406,14 @@ def _attributes(t: Core, name: str, kind: _Kind, values: dict[str, Value]) -> di
     whole = (*batch, *next(iter(tensors.values())).shape[-1:]) if kind.exclusive and (  # type: ignore[index]
         next(iter(kind.parameters.values()))) else batch  # fmt: skip
     shape = whole if kind.exclusive else (*batch, *event)
-    parameters = {
-        key: _parameter(t, name, key, tensors, (dtype, shape))
-        for key in kind.parameters
-        if kind.parameters[key] < 2
-    }
+    parameters: dict[str, Value] = {}
+    for key, axes in kind.parameters.items():
+        if given and key in tensors:
+            parameters[key] = tensors[key]
+        else:
+            own = (*shape, *event) if axes > 1 else shape
+            compute = partial(_parameter, t, name, key, tensors, (dtype, own))
+            parameters[key] = Computed(compute) if given else compute()
     return {
         **parameters,
         "kind": name,
@@ -360,7 +450,7 @@ def _register_beside(name: str, first: str, default: Value, like: str) -> None:
         if named or given is ... or len(values) != 1:
             t.fail("call", f"{name}({first}, probs, logits): takes {first} and either probs or "
                    f"logits, got {', '.join([*values, *named]) or 'neither'}")  # fmt: skip
-        found = _attributes(t, like, _KINDS[like], values)
+        found = attributes_of(t, like, KINDS[like], values)
         beside = to_tensor(t, given, FLOAT)
         batch = broadcast_shape(t, beside, t.emit.new(FLOAT, found["batch_shape"]))
         made = t.emit.typed("Distribution", [found["like"], beside], found["like"].dtype, batch)
@@ -369,30 +459,10 @@ def _register_beside(name: str, first: str, default: Value, like: str) -> None:
     TORCH.layer(f"distributions.{name}", base=_BASE)(type(name, (), {"init": staticmethod(init)}))
 
 
-for _name, _kind in _KINDS.items():
+for _name, _kind in KINDS.items():
     _register(_name, _kind)
 for _name, _beside in _BESIDE.items():
     _register_beside(_name, *_beside)
-
-
-@TORCH.layer("distributions.Independent", base=_BASE)
-class Independent:
-    """The last axes of a batch taken as one event."""
-
-    @staticmethod
-    def init(
-        t: Core, base_distribution: Value, reinterpreted_batch_ndims: Value,
-        validate_args: Value = None,
-    ) -> dict[str, Value]:  # fmt: skip
-        """Return the attributes."""
-        found = t.heap[base_distribution]
-        batch = found["batch_shape"]
-        cut = len(batch) - reinterpreted_batch_ndims
-        if cut < 0:
-            t.fail("value", f"expected at most {len(batch)} axes of the batch as the event's, got "
-                   f"{reinterpreted_batch_ndims}")  # fmt: skip
-        return {**found, "base_dist": base_distribution, "batch_shape": batch[:cut],
-                "event_shape": (*batch[cut:], *found["event_shape"])}  # fmt: skip
 
 
 @TORCH.function("distributions.kl_divergence", "distributions.kl.kl_divergence")
@@ -416,5 +486,5 @@ def kl_divergence(t: Core, p: Value, q: Value) -> Tensor:
         p, q = (dict(zip(names, part, strict=True)) for part in (values[:count], values[count:]))
         return _over(found(p, q), axes)
 
-    given = [x[name] for x in (a, b) for name in names]
+    given = [View(t, x).raw(name) for x in (p, q) for name in names]
     return built(t, (dtype, broadcast_shape(t, *shapes)), compute, *given)
