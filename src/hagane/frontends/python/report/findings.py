@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hagane.errors import HaganeError
+from hagane.frontends.python.values.heap import OPEN as OPEN
 from hagane.frontends.python.values.values import Place, Tensor, Value
 from hagane.symbolic.term import Term
 
 FOLLOWS = "follows"  # the code of errors that come of others, which the reader knows of
-OPEN = "open"  # the code of what the interpreter does not know, which is no mistake of the program
 
 # Codes of errors that are no exceptions of the program: limits of the interpreter or its domain.
 OWN = frozenset(("capture", "input", "target", "make", "source", "annotation", OPEN))

@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 from operator import is_
 from typing import Any, NoReturn, Protocol
 
-from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.late import LateReads, Noted
 from hagane.frontends.python.values.memory import STALE, WRITTEN
 from hagane.frontends.python.values.originals import Originals
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Pairs, Ref, Stream, Value
 from hagane.symbolic.term import Term
 
+OPEN = "open"  # the code of what the interpreter does not know, which is no mistake of the program
 MEMBERS = "members"  # the kind of a dictionary that shows the attributes of an object
 Join = Callable[[Value, Value], Value]
 
