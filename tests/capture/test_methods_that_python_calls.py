@@ -273,7 +273,7 @@ def sent(x: Any) -> Any:
         (made_by_a_metaclass, "the metaclass of Made makes the class in its own way"),
         (single, "objects of Only are made by its metaclass"),
         (of_another_class, "an object whose '__class__' is set"),
-        (taken_on_a_path, "an iterator of which some paths alone have taken items"),
+        (taken_on_a_path, "a list or iterator is read here that has other items on other paths"),
         (sent, "a value that is sent into a generator"),
         (going, "objects of Leaving have a '__del__'"),
     ],

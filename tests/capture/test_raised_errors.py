@@ -383,3 +383,27 @@ def test_ways_out_of_loops_and_of_try(program: Any) -> None:
         if isinstance(expected, list):
             expected, found = torch.stack(expected), [np.asarray(found[0])[: len(expected)]]
         np.testing.assert_allclose(found[0], expected.numpy(), rtol=1e-5)
+
+
+def stacked(x: Any) -> Any:
+    return torch.stack([v for v in x if v > 2])
+
+
+def taken_stack(x: Any) -> Any:
+    try:
+        return torch.stack([v for v in x if v > 2])
+    except RuntimeError:
+        return x - 5
+
+
+@pytest.mark.parametrize("program", [stacked, taken_stack])
+def test_no_tensors_cannot_be_stacked(program: Any) -> None:
+    session = hagane.InferenceSession(hagane.capture(program, x="float32[n]"))
+    for row in ROWS:
+        expected = outcome(program, torch.tensor(row))
+        feed = {"x": np.array(row, np.float32)}
+        if isinstance(expected, Exception):
+            with pytest.raises(KernelError, match=r"RuntimeError: torch.stack of no tensors"):
+                session.run(None, feed)
+        else:
+            np.testing.assert_array_equal(session.run(None, feed)[0], expected.numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -26,6 +27,7 @@ from hagane.frontends.python.values.values import (
 _ARRAYS = ("numpy.array", "numpy.asarray", "torch.tensor", "torch.as_tensor")
 _PYTHON = {float: ir.DataType.DOUBLE, int: ir.DataType.INT64, bool: ir.DataType.BOOL}
 _KINDS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
+_OF_NONE = {"torch": RuntimeError, "numpy": ValueError, "chainer": ValueError}
 _AXIS = ("stack", "cat", "concat", "concatenate", "vstack", "hstack")
 
 
@@ -39,6 +41,10 @@ def stacked(
     last = name.rpartition(".")[2]
     if many.at is not None and many.stacked is None and many.uneven is None and last in _AXIS:
         many = _settled(core, many)  # such as the pieces of x.split(32)
+    root = name.partition(".")[0]
+    if last in _AXIS and root in _OF_NONE:
+        empty = core.compare(ast.Eq, many.length, 0)
+        core.fail_where(empty, _OF_NONE[root], f"{name} of no tensors")
     if many.uneven is not None:
         return _of_uneven(core, many, name, arguments, keywords)
     if many.stacked is None or many.stacked.shape is None:
@@ -46,7 +52,7 @@ def stacked(
     x = many.stacked
     if name in _ARRAYS:
         return listed_array(core, many, x, name, arguments, keywords)
-    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
+    if last not in _AXIS or root not in _OF_NONE:
         return None
     rank = len(many.stacked.shape)
     axis = _axis(name, rank - 1, arguments, keywords)
@@ -123,7 +129,7 @@ def _of_uneven(
         return _padded(core, many, name, arguments, keywords)
     if name in _ARRAYS and len(many.uneven.axes) == 1:
         return listed_array(core, many, many.uneven.even(), name, arguments, keywords)
-    if last not in _AXIS or name.partition(".")[0] not in ("torch", "numpy", "chainer"):
+    if last not in _AXIS or name.partition(".")[0] not in _OF_NONE:
         return None
     axis = _axis(name, rank, arguments, keywords)
     if not isinstance(axis, int):
