@@ -97,6 +97,7 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     torch.lcm(i, i)
     torch.heaviside(x, y)
     torch.nextafter(x, y)
+    x.nextafter(y)
     torch.ldexp(x, i)
     torch.lerp(x, y, 0.5)
     x.lerp(y, y)

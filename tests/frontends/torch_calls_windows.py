@@ -93,6 +93,7 @@ a: float32[m=3, k=4]; b: float32[k=4, n=5]; A: float32[p=2, m=3, k=4]; B: float3
     torch.linalg.qr(a)
     torch.linalg.householder_product(a @ a.T, a[:, 0])
     torch.orgqr(a @ a.T, a[:1, 0])
+    (a @ a.T).orgqr(a[:1, 0])
     torch.linalg.lu(a)
     torch.linalg.pinv(a)
     torch.linalg.slogdet(a @ a.T + torch.eye(a.size(0)))
