@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.emitter import only_item
 from hagane.frontends.capture.flow.lists import is_data
 from hagane.frontends.capture.flow.mathematics import DOMAINS, FUNCTIONS, OPERATORS, RANGES, TRUTHS
 from hagane.frontends.capture.flow.mixtures import NUMPY, kinds_of_result, refuse_narrow
@@ -149,13 +150,9 @@ class Numbers(Paths):
             return value
         number = self.emit.size(value)
         below = self.core.op("Less", number, np.array(0, np.int64))
-        place = self.core.op("Cast", below, to=ir.DataType.INT64)
-        # The list has one item, at place 0.
-        zero = self.core.op("Gather", np.zeros(1, np.int64), place, axis=0)
-        node = zero.value.producer()
-        if node is not None:
-            node.name = "exponent or shift: expected 0 or more"
-        return self.emit.number(self.core.op("Add", number, zero), "whole")
+        nodes, told = self.emit.scope.nodes, "exponent or shift: expected 0 or more"
+        made = only_item(nodes, self.emit.value_of(number), self.emit.value_of(below), told)
+        return self.emit.number(self.emit.tensor(made), "whole")
 
     def _whole(self, name: str, left: Dim, right: Dim) -> Expr:
         return self.emit.number(
