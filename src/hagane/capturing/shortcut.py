@@ -56,7 +56,8 @@ class Shortcut:
         leaves = list(tree.values())
         if captured is None or captured.state or captured.changes or kwargs:
             return None
-        if variant.reads.compares or any(x.path for x in leaves_of(captured.structure)):
+        asks = variant.reads.compares or variant.reads.lacks
+        if asks or any(x.path for x in leaves_of(captured.structure)):
             return None
         if len(leaves) != len(args) or not all(isinstance(leaf, TensorLeaf) for leaf in leaves):
             return None

@@ -211,6 +211,8 @@ class MeaningTables(SharingTables):
         given = next((v for v in arguments[:1] if isinstance(v, Tensor)), None)
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
         made = spared(name, arguments, keywords, made)
+        if keywords.get("requires_grad") is True and isinstance(made, Tensor):
+            core.emit.note_trained(made)
         copies = is_copy(name, arguments, keywords, made)
         if copies or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
             return self._noted(name, copied(core, made, given), given)

@@ -80,6 +80,7 @@ class ScopedEmitter(Effects):
         self.stale = False  # whether a value was marked as one that may have been written since
         self._lazy: list[Lazy] = []  # code interpreted now that may be run later
         self.raises: dict[str, None] = {}  # errors that the data decide, in words
+        self.trained_here: list[Tensor] = []  # tensors that the program lets have gradients
         self.unraised: list[ir.Value] = []  # false, of loops that fail where they raise one
         self._late: set[ir.Value] = set()  # memory that may be read later than it seems
         self.written: Callable[[], Written] = frozenset  # memory that the path has written

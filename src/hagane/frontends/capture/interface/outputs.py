@@ -25,10 +25,12 @@ from hagane.frontends.capture.interface.structure import (
     Made,
     Opaque,
     Record,
+    Sized,
 )
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -158,6 +160,10 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         return [
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
         ]
+    if isinstance(value, Size):
+        return Sized(
+            outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(value)
+        )
     if isinstance(value, tuple):
         names = getattr(value, "names", None)
         parts = tuple(

@@ -20,7 +20,9 @@ from hagane.frontends.capture.interface.structure import (
     Leaf,
     Made,
     Record,
+    Sized,
 )
+from hagane.frontends.python.values.dictionaries import empty, fill, items_of
 
 
 def rebuilt(
@@ -73,6 +75,8 @@ def rebuilt(
             for key, item in part.items():
                 made[key] = build(item)
             return made
+        if isinstance(part, Sized):
+            return sys.modules["torch"].Size([build(item) for item in part])
         return type(part)(build(item) for item in part)
 
     return build(structure)
@@ -152,7 +156,7 @@ def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
     if isinstance(made, tuple):
         pass
     elif isinstance(items, dict):
-        dict.update(made, items)
+        fill(made, items)
     elif items is not None:
         list.extend(made, items)
     for name, value in attributes.items():
@@ -222,12 +226,14 @@ def _filling(
     if isinstance(items, dict):
         content = {key: new(part) for key, part in items.items()}
 
-        def fill() -> None:
-            if [*dict.keys(real)] != [*content][: len(real)]:  # the order may be another one
-                dict.clear(real)
-            dict.update(real, content)
+        def filled() -> None:
+            if [key for key, _ in items_of(real)] != [*content][
+                : len(real)
+            ]:  # the order may be another one
+                empty(real)
+            fill(real, content)
 
-        return fill
+        return filled
     made = [new(part) for part in items]
     return lambda: list.__setitem__(real, slice(None), made)
 

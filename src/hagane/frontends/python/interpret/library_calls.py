@@ -8,6 +8,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -169,7 +170,7 @@ class LibraryCalls(Core):
             return self.new_list(value)
         if isinstance(value, dict):
             return self.new_dict({key: self.wrap(item) for key, item in value.items()})
-        if isinstance(value, Fields):
+        if isinstance(value, Fields | Size):
             return value
         if isinstance(value, tuple):
             return tuple(self.wrap(item) for item in value)

@@ -417,7 +417,12 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
             for name in ("__bool__", "__len__"):
                 method = self.method_of(value, name)
                 if method is not MISSING:
-                    return self.truth(self.call(method, [], {}))
+                    answer = self.call(method, [], {})
+                    if name == "__bool__" and isinstance(answer, int | float | str | None):
+                        if not isinstance(answer, bool):
+                            told = f"__bool__ should return bool, returned {self.show(answer)}"
+                            raise CheckError("type", told)
+                    return self.truth(answer)
             if names_of_tuple(value) is not None:
                 return bool(names_of_tuple(value))
         if isinstance(value, Range):

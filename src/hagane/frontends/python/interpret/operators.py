@@ -361,10 +361,14 @@ class Operators(Core):
             method = self.method_of(left, own)
             if method is not MISSING:
                 return self.call(method, [right], {})
+            if kind is ast.NotEq and self.method_of(left, "__eq__") is not MISSING:
+                return self.negated(self.truth(self.compare(ast.Eq, left, right)))
         if isinstance(right, Instance) and kind in _REFLECTED:
             method = self.method_of(right, f"__{COMPARE[_REFLECTED[kind]][0]}__")
             if method is not MISSING:
                 return self.call(method, [left], {})
+            if kind is ast.NotEq and self.method_of(right, "__eq__") is not MISSING:
+                return self.negated(self.truth(self.compare(ast.Eq, left, right)))
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance):
             fields = self._fields_compared(left, right)
             if fields is not None:

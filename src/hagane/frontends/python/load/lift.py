@@ -21,6 +21,7 @@ import numpy as np
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.cells import Cells
 from hagane.frontends.python.load.definitions import Definitions
 from hagane.frontends.python.load.modules import STANDARD
 from hagane.frontends.python.load.wrappers import (
@@ -39,7 +40,6 @@ from hagane.frontends.python.values.values import (
     Device,
     DictRef,
     Fields,
-    Frame,
     Function,
     Generated,
     Host,
@@ -70,6 +70,7 @@ class Lift(Core):
         super().__init__(*arguments, **keywords)
         # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
+        self.cells = Cells(self)
         self._hosts: dict[int, Instance] = {}  # those of them with attributes, by their keys
         self.heap.originals.ask = self._original_attribute
         self._definitions = Definitions()
@@ -228,8 +229,7 @@ class Lift(Core):
             return Host(found)
         file = plain.__code__.co_filename
         module = self._module_of(plain.__module__, file, plain.__globals__)
-        names: dict[str, Value] = {}
-        scope = Frame(self.heap.new(names), file, module, None, module.is_user)
+        scope = self.cells.around(plain, file, module)
         defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
         keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
         owner = self.lift(_own_class(plain)) if _own_class(plain) is not None else None
@@ -239,12 +239,7 @@ class Lift(Core):
         )  # fmt: skip
         made = self._managed_by(made, managers)
         self.lifted[id(found)] = (found, made)  # a function may be among its own cells
-        for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
-            if name != "__class__":
-                try:
-                    names[name] = self.lift(cell.cell_contents)
-                except ValueError:  # not set yet
-                    continue
+        self.cells.fill(plain)
         return made
 
     def _class(self, found: type) -> Value:
