@@ -73,7 +73,7 @@ def rebuilt(
             made = copy.copy(part)  # of its class, with its default
             made.clear()
             for key, item in part.items():
-                made[key] = build(item)
+                made[_real(key)] = build(item)
             return made
         if isinstance(part, Sized):
             return sys.modules["torch"].Size([build(item) for item in part])
@@ -166,9 +166,14 @@ def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
 
 def _real(value: Any) -> Any:
     """Return the object of the running Python that a known value of the interpreter stands for."""
+    from hagane.frontends.python.values.sizes import Size
     from hagane.frontends.python.values.values import Device, DType
     from hagane.graph.types import dtype_name
 
+    if isinstance(value, Size):
+        return sys.modules["torch"].Size(value)
+    if type(value) is tuple:
+        return tuple(map(_real, value))
     if isinstance(value, Device):
         return sys.modules["torch"].device(value.name)
     if isinstance(value, DType):
@@ -224,7 +229,7 @@ def _filling(
         return rebuilt(part, values, convert, given, known)
 
     if isinstance(items, dict):
-        content = {key: new(part) for key, part in items.items()}
+        content = {_real(key): new(part) for key, part in items.items()}
 
         def filled() -> None:
             if [key for key, _ in items_of(real)] != [*content][

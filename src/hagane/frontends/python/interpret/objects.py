@@ -418,10 +418,10 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
                 method = self.method_of(value, name)
                 if method is not MISSING:
                     answer = self.call(method, [], {})
-                    if name == "__bool__" and isinstance(answer, int | float | str | None):
-                        if not isinstance(answer, bool):
-                            told = f"__bool__ should return bool, returned {self.show(answer)}"
-                            raise CheckError("type", told)
+                    is_plain = isinstance(answer, int | float | str | None)
+                    if name == "__bool__" and is_plain and not isinstance(answer, bool):
+                        told = f"__bool__ should return bool, returned {self.show(answer)}"
+                        raise CheckError("type", told)
                     return self.truth(answer)
             if names_of_tuple(value) is not None:
                 return bool(names_of_tuple(value))

@@ -33,6 +33,7 @@ from hagane.frontends.python.load.wrappers import (
     managers_of,
 )
 from hagane.frontends.python.values.in_python import base_in_python, partial_method
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -56,7 +57,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Expr
 
-_ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library)
+_ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library, Size)
 _CHANGING = (Instance, Class, ListRef, DictRef, SetRef)
 
 
