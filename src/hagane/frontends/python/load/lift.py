@@ -196,7 +196,7 @@ class Lift(Core):
     def _module(self, found: types.ModuleType) -> Value:
         if not self.tables.reads(found.__name__):
             return Library(found.__name__)
-        file = getattr(found, "__file__", None)
+        file = vars(found).get("__file__")  # not what a __getattr__ makes of it
         if file is None or not _is_user(file):
             return Host(found)
         return self._module_of(found.__name__, file, vars(found))

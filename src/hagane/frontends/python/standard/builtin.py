@@ -438,8 +438,11 @@ class Builtins(Iterables, KeptResults, World, Arguments):
     def _call_hasattr(self, value: Value, name: Value) -> Value:
         if not isinstance(name, str):
             return Truth(self.unknown_truth())
+        special = name.startswith("__") and name.endswith("__")
+        if special and isinstance(value, Tensor):
+            return self.tables.has_special(value, name)
         found = self.attempt(lambda: self.find_attribute(value, name))
-        if found is MISSING and name.startswith("__") and name.endswith("__"):
+        if found is MISSING and special:
             return self.tables.has_special(value, name)
         return self.either(found, lambda v: not _is_missing(v))
 
