@@ -9,10 +9,10 @@ import torch
 
 import hagane
 
-FOUR = [4]
+MORE = (4,)
 PROGRAMS = {
     "cut": lambda x: (x.shape[1:], x.size()[:-1], x.shape[::-1]),
-    "joined": lambda x: (x.size() + tuple(FOUR), tuple(FOUR) + x.shape, x.shape + x.shape, x.shape * 2),
+    "joined": lambda x: (x.size() + MORE, MORE + x.shape, x.shape + x.shape, x.shape * 2),
     "other kinds": lambda x: (tuple(x.shape), list(x.shape), x.shape[0], x.stride()),
     "text": lambda x: (f"{x.shape}", str(x.size()), repr(x.shape[1:])),
     "classes": lambda x: (

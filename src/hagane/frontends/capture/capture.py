@@ -135,6 +135,7 @@ def capture_object(
         attempt.graph.began_still = attempt.graph.still
         attempt.telling.keep = keep_prints
         attempt.graph.compares = training is None
+        attempt.graph.asserts = training is None and later
         attempt.empty.follow = follow
         attempt.loops.written_out = written_out
         attempt.empty.compare = training is None and not later

@@ -332,9 +332,9 @@ def _is_setting(value: Any) -> bool:
 def _lacks(owner: str, name: str) -> bool:
     """Whether a module or class of the running Python has no such name, nor a module under it."""
     real = real_named(owner)
-    if not isinstance(real, type | ModuleType) or hasattr(real, name):
+    if not (isinstance(real, type | ModuleType) or callable(real)) or hasattr(real, name):
         return False
-    return isinstance(real, type) or not _is_module(f"{real.__name__}.{name}")
+    return not isinstance(real, ModuleType) or not _is_module(f"{real.__name__}.{name}")
 
 
 @cache

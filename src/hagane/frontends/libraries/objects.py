@@ -307,7 +307,7 @@ class Objects(Names):
             return hasattr(object if value.host is None else value.host, name)
         kind = type(value.host) if isinstance(value, Instance) else self.class_of(value)
         if kind is None or (isinstance(value, Instance) and value.host is None):
-            return hasattr(object, name) or name in ("__dict__", "__module__", "__weakref__")
+            return name in vars(object) or name in ("__dict__", "__module__", "__weakref__")
         return any(name in vars(cls) for cls in kind.__mro__)
 
     def is_scalar(self, value: Value) -> bool:

@@ -128,9 +128,10 @@ class GraphEmitter(ScalarEmitter):
             self.demands.setdefault(claim, text)
 
     def assert_sizes(self, claim: Term, text: str) -> None:
-        """Let the graph fail in runs whose sizes an assertion rules out; data are not compared."""
+        """Let the graph fail in runs that an assertion rules out; data only where they are read."""
         names = variables_of((claim,)).keys()
-        if not self.compares or any(name.startswith("?") for name in names):
+        of_data = any(name.startswith("?") for name in names)
+        if not self.compares or (of_data and not self.asserts):
             return
         if self.scope is self.root and names <= self.bare:
             self.demands.setdefault(claim, text)

@@ -65,6 +65,7 @@ class ScopedEmitter(Effects):
         self.place, self.calls = place, calls
         self._only_types = False
         self.compares = False  # whether claims about sizes of inputs are compared in the run
+        self.asserts = False  # whether it fails where an assertion about data does
         self.names = names
         self.described: Callable[[Many], Described]  # the items of a list for a result
         self.given: dict[str, Callable[[Tensor], None]] = {}  # notes on arguments, by their name

@@ -19,11 +19,9 @@ from hagane.frontends.python.values.values import (
     Many,
     Outside,
     SetRef,
-    Tensor,
     Unknown,
     Value,
     alternatives,
-    is_plain,
 )
 
 # A call is followed for so many combinations of values that the data decide.
@@ -157,9 +155,7 @@ class LibraryCalls(Core):
                 else content
             )
         if isinstance(value, tuple):
-            return tuple(self.unwrap(item) for item in value)
-        if isinstance(value, Unknown | Tensor) or is_plain(value):
-            return value
+            return (Size if isinstance(value, Size) else tuple)(map(self.unwrap, value))
         return value
 
     def wrap(self, value: Value) -> Value:
@@ -203,7 +199,7 @@ def _lost_inside(value: Value) -> Unknown | None:
 def _choice_inside(value: Value) -> Choice | None:
     if isinstance(value, Choice):
         return value
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, Size):
         return next((c for item in value if (c := _choice_inside(item))), None)
     return None
 
@@ -218,7 +214,7 @@ def _alternatives_inside(value: Value) -> dict[frozenset[Any], int]:
     if isinstance(value, Choice):
         return {frozenset(_conditions(value)): len(alternatives(value))}
     found: dict[frozenset[Any], int] = {}
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, Size):
         for item in value:
             found.update(_alternatives_inside(item))
     return found
@@ -233,7 +229,7 @@ def _conditions(value: Value) -> list[Any]:
 def _replaced(value: Value, choice: Choice, item: Value) -> Value:
     if value is choice:
         return item
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, Size):
         return type(value)(_replaced(part, choice, item) for part in value)
     return value
 

@@ -218,7 +218,7 @@ class Lift(Core):
         plain: Any = found
         managers = []
         while hasattr(plain, "__wrapped__") and adds_nothing(plain):
-            managers += managers_of(plain, gradients=self.emit.training is not None)
+            managers += managers_of(plain, gradients=self.emit.builds and not self.emit.began_still)
             plain = plain.__wrapped__
         if not isinstance(plain, types.FunctionType):
             inner = Host(found) if plain is found else self.lift(plain)

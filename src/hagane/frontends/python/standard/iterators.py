@@ -78,9 +78,7 @@ class Iterators(Containers):
             return self.new_stream([value] * times)
         return self.new_stream(Many(value, times if is_size(times) else self.emit.fresh("turns")))
 
-    def _call_accumulate(
-        self, value: Value, func: Value = None, *, initial: Value = None
-    ) -> Value:
+    def _call_accumulate(self, value: Value, func: Value = None, *, initial: Value = None) -> Value:
         items = self.sequence(value)
         if isinstance(items, Many):
             if self.emit.builds:

@@ -215,7 +215,7 @@ class Items(OpenKeys, Iteration):
                 for other in contents[1:]:
                     joined = self.many_of(joined, other)
                 return self.new_list(Many(self.as_many(joined)[0], self.emit.fresh("length")))
-        lengths = {len(item) if type(item) is tuple else -1 for item in items}
+        lengths = {len(item) if type(item) in (tuple, Size) else -1 for item in items}
         pairs = len(lengths) == 1 and min(lengths) > 0
         if all(map(is_size, items)) or (
             pairs and all(is_size(part) for item in items for part in item)
