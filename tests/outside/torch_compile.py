@@ -137,7 +137,7 @@ class Compiler:
         bounds = {name: settings.get(name) or 1e-4 for name in ("atol", "rtol")}
         expected = function(*copy.deepcopy(inputs))
         compiled = self.of(function)
-        for _ in range(2):
+        for _again in range(2):
             found = compiled(*copy.deepcopy(inputs))
             test.assertIs(type(expected), type(found))  # noqa: PT009
             if expected is not None:
@@ -179,7 +179,7 @@ def substitute(compiler: Compiler) -> None:
 
 
 def loaded(path: Path) -> ModuleType:
-    """Import a file of tests; what it imports from PyTorch's tools and is not there does nothing."""
+    """Import a file of tests; names that this PyTorch lacks do nothing."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
