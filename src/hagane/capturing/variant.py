@@ -32,6 +32,7 @@ from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Read
 from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Leaf, Text
+from hagane.frontends.capture.interface.views import View
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.ops.gradient.marks import sources_of
 
@@ -253,6 +254,9 @@ class Variant:
         except KernelError as error:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
+        if known is not None:
+            for name, view in self.captured.views.items():
+                made[name] = view.of(base_of(view, feeds, made), made[name])
         tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
         given: dict[str, Any] = {}
         if self.captured.changes or self.captured.state:
@@ -327,6 +331,13 @@ class Variant:
                 arrays.append((found, value))
         self.sessions = Sessions(self.model, [*self._weights, *arrays])
         self.guards = self._guards()
+
+
+def base_of(view: View, feeds: Mapping[str, Any], made: Mapping[str, Any]) -> Any:
+    """Return the array in whose memory an output lies."""
+    if view.path:
+        return feeds[view.path]
+    return made[view.output] if view.output else _state_array(view.held)
 
 
 def _is_torch_parameter(held: Any) -> bool:
@@ -438,4 +449,4 @@ def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
     return made
 
 
-__all__ = ["GraphFailed", "Pattern", "Variant", "example_of", "made_variant"]
+__all__ = ["GraphFailed", "Pattern", "Variant", "base_of", "example_of", "made_variant"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from hagane.frontends.capture.emitting.prune import prune
 from hagane.frontends.capture.flow.scans import scan_appended
 from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.names import array_names, object_paths
-from hagane.frontends.capture.interface.outputs import changes, outputs
+from hagane.frontends.capture.interface.outputs import changes, output_views, outputs
 from hagane.frontends.capture.interface.reads import Reads, count_read
 from hagane.frontends.capture.interface.state import (
     Attribute,
@@ -31,6 +31,7 @@ from hagane.frontends.capture.interface.state import (
     type_of_state,
 )
 from hagane.frontends.capture.interface.structure import Change
+from hagane.frontends.capture.interface.views import View
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
@@ -61,6 +62,7 @@ class Captured:
         names: The names of the initializers of real arrays, by the identity of the arrays.
         not_one: The sizes that the graph takes for other than 1; a run where one is 1 fails.
         trained: The paths of arguments that the program lets have gradients.
+        views: How outputs lie in the memory of other tensors, by their names.
     """
 
     graph: ir.Graph
@@ -74,6 +76,7 @@ class Captured:
     names: Mapping[int, str]
     not_one: frozenset[str]
     trained: Sequence[str] = ()
+    views: Mapping[str, View] = field(default_factory=dict)
 
 
 def capture_object(
@@ -344,6 +347,7 @@ def _finished(
             altered = changes(interpreter)
         except CheckError as error:
             raise CaptureError([error.message]) from None
+        views = output_views(interpreter) if later else {}
         for name, value in attempt.telling.kept:
             outputs(interpreter, value, name)
         for name, new in ({} if emit.training is None else emit.training.updates).items():
@@ -367,7 +371,7 @@ def _finished(
     return Captured(
         graph, report, structure, reads, weights, tuple(changed), altered,
         tuple(attempt.telling.left_out), attempt.names, frozenset(map(str, emit.not_one)),
-        tuple(str(v.name) for v in given if any(v is t.value for t in emit.trained_here)),
+        tuple(str(v.name) for v in given if any(v is t.value for t in emit.trained_here)), views,
     )  # fmt: skip
 
 
