@@ -13,7 +13,8 @@ from typing import Any
 
 def items_of(found: dict[Any, Any]) -> ItemsView[Any, Any]:
     """Return keys and values in their order."""
-    return _class_of(found).items(found)
+    found_items: ItemsView[Any, Any] = _class_of(found).items(found)
+    return found_items
 
 
 def fill(found: dict[Any, Any], content: Mapping[Any, Any]) -> None:
