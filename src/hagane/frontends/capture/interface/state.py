@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.capture.interface.arguments import Arguments, equal, same_content
-from hagane.frontends.capture.interface.reads import Reading, Reads
+from hagane.frontends.capture.interface.reads import NameRead, Reading, Reads
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import WRITTEN, memory_of
@@ -65,10 +65,17 @@ class Attribute:
 
 
 class LastingChange(CheckError):
-    """A change of something that outlives the call, and that no graph changes."""
+    """A change of something that outlives the call, and that no graph changes.
 
-    def __init__(self, message: str):
+    Args:
+        message: It in words.
+        containers: The lists and dicts that are changed, by names that tell them apart, where these
+            keep their keys and nothing else is changed: they may be given to a graph.
+    """
+
+    def __init__(self, message: str, containers: Mapping[str, Any]):
         super().__init__("capture", message)
+        self.containers = containers
 
 
 class NoState(CheckError):
@@ -225,9 +232,23 @@ class Stateful(Reading):
                 if key in self._unset and self._unset[key].asked:
                     kept = replace(kept, is_read=True)
                 made[key] = kept, before, now
-        for told in self._lasting():
-            raise LastingChange(f"{self._places.get(told, '')}{told}")
+        found = [*self._lasting()]
+        for told, _ in found:
+            containers = [one for _, one in found if one is not None]
+            named = self._named(containers) if len(containers) == len(found) else {}
+            raise LastingChange(f"{self._places.get(told, '')}{told}", named)
         return made
+
+    def _named(self, containers: Sequence[Any]) -> dict[str, Any]:
+        """Return containers by the names under which the program finds them."""
+        names = {id(r.value): r.place for r in self.reads.reads if isinstance(r, NameRead)}
+        named: dict[str, Any] = {}
+        for found in containers:
+            if any(found is one for one in named.values()):
+                continue
+            place = names.get(id(found), type(found).__name__)
+            named[f"{place} {len(named)}" if place in named else place] = found
+        return named
 
     def _same(self, before: Value, now: Value) -> bool:
         """Whether a value is unchanged; a list made anew of the same tensors is."""
@@ -243,34 +264,47 @@ class Stateful(Reading):
         """Return values that stand for the memory that the call writes."""
         return {base for base, _, _ in self.core.heap.contents[WRITTEN]}
 
-    def _lasting(self) -> Iterator[str]:
-        """Yield the lasting changes of the call that no graph makes."""
+    def _lasting(self) -> Iterator[tuple[str, Any]]:
+        """Yield the lasting changes of the call that no graph makes.
+
+        With each comes the list or dict that is changed, if it keeps its keys, else None.
+        """
         heap = self.core.heap
         if self.core.emit.still is not self._still:
-            yield "the call leaves gradients on or off, which a graph cannot; use torch.no_grad()"
+            told = "the call leaves gradients on or off, which a graph cannot; use torch.no_grad()"
+            yield told, None
         yield from self._written_elsewhere()
         for module in self.core.modules.values():
             for name, now in heap[module].items():
                 raw = module.host.get(name, MISSING)
                 if raw is not MISSING and now is not self.core.lift(raw) and not equal(raw, now):
-                    yield f"the call sets the global '{name}', which a graph cannot; return it"
+                    told = f"the call sets the global '{name}', which a graph cannot; return it"
+                    yield told, None
         for variable, now in self.core.cells.changed():
             if not equal(variable.before, now):
                 yield (
-                    f"the call sets '{variable.name}' of an enclosing function, which a graph "
-                    "cannot; return it"
+                    (
+                        f"the call sets '{variable.name}' of an enclosing function, which a graph "
+                        "cannot; return it"
+                    ),
+                    None,
                 )
         for found, ref, content in self._containers:
             now = heap[ref] if ref.key in heap.contents else content
             if not same_content(content, now):
-                yield (
+                keeps = _keys(content) == _keys(now) is not None
+                told = (
                     f"the call changes a {type(found).__name__} that it did not make; return the "
                     "new one or what is new in it, and change it after the call, or keep a tensor "
                     "in an attribute"
                 )
+                yield told, found if keeps else None
 
-    def _written_elsewhere(self) -> Iterator[str]:
-        """Yield what is told of tensors that the call writes, and that are no attributes."""
+    def _written_elsewhere(self) -> Iterator[tuple[str, Any]]:
+        """Yield what is told of tensors that the call writes, and that are no attributes.
+
+        With each comes the list or dict that it is in, else None.
+        """
         written = self._written()
         if not written or self.core.emit.training is not None:
             return
@@ -278,18 +312,34 @@ class Stateful(Reading):
         for found, value in self.core.lifted.values():
             is_other = isinstance(value, Tensor) and id(value) not in held
             if is_other and not written.isdisjoint(memory_of(value.value)):
-                yield (
+                told = (
                     f"the call writes into a {type(found).__name__} that is no attribute and that "
                     "it did not make; return the new one"
                 )
+                yield told, self._container_of(value)
+
+    def _container_of(self, value: Value) -> Any:
+        """Return the list or dict in which a tensor was found; None if it was in none."""
+        for found, _, content in self._containers:
+            items = content.values() if isinstance(content, dict) else content
+            if isinstance(found, list | dict) and any(item is value for item in items):
+                return found
+        return None
 
     def look(self, place: str) -> None:
         """Note which lasting changes a statement made that was run at a place."""
-        for told in self._lasting():
+        for told, _ in self._lasting():
             self._places.setdefault(told, f"{place}: ")
 
     def _before(self, raw: Any) -> Value:
         return MISSING if raw is MISSING else self.core.lift(raw)
+
+
+def _keys(content: Any) -> list[Any] | int | None:
+    """Return the keys of a dict, the length of a list; None for other contents."""
+    if isinstance(content, dict):
+        return [*content]
+    return len(content) if isinstance(content, tuple) else None
 
 
 def type_of_state(
