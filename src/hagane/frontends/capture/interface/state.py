@@ -18,6 +18,7 @@ from hagane.frontends.python.values.memory import WRITTEN, memory_of
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import (
     MISSING,
+    Class,
     DictRef,
     Instance,
     ListRef,
@@ -127,6 +128,7 @@ class Stateful(Reading):
         self._objects: list[Instance] = []
         self._unset: dict[tuple[int, str], Unset] = {}
         self._containers: list[tuple[Any, Any, Any]] = []
+        self._classes: list[tuple[Any, Class, dict[str, Value]]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
         self._places: dict[str, str] = {}
         self._still = core.emit.still
@@ -197,6 +199,8 @@ class Stateful(Reading):
             self._objects.append(value)
             for name, held in self.core.heap[value].items():  # values that the lift has computed
                 self._first.setdefault((value.key, name), held)
+        if isinstance(value, Class) and value.host is not None:
+            self._classes.append((found, value, dict(self.core.heap[value])))
         if isinstance(value, ListRef | DictRef | SetRef):
             content = self.core.heap[value]
             kept = dict(content) if isinstance(content, dict) else content
@@ -232,10 +236,10 @@ class Stateful(Reading):
                 if key in self._unset and self._unset[key].asked:
                     kept = replace(kept, is_read=True)
                 made[key] = kept, before, now
-        found = [*self._lasting()]
-        for told, _ in found:
-            containers = [one for _, one in found if one is not None]
-            named = self._named(containers) if len(containers) == len(found) else {}
+        lasting = [*self._lasting()]
+        for told, _ in lasting:
+            containers = [one for _, one in lasting if one is not None]
+            named = self._named(containers) if len(containers) == len(lasting) else {}
             raise LastingChange(f"{self._places.get(told, '')}{told}", named)
         return made
 
@@ -289,6 +293,15 @@ class Stateful(Reading):
                     ),
                     None,
                 )
+        for found, cls, content in self._classes:
+            for name, now in heap[cls].items():
+                first = content.get(name, MISSING)
+                if now is not first and not equal(first, now):
+                    told = (
+                        f"the call sets '{name}' of the class {found.__name__}, which a graph "
+                        "cannot; return it, or keep it in an attribute of an object"
+                    )
+                    yield told, None
         for found, ref, content in self._containers:
             now = heap[ref] if ref.key in heap.contents else content
             if not same_content(content, now):
