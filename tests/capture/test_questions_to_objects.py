@@ -151,3 +151,22 @@ def test_objects_of_another_class_are_not_initialised() -> None:
         return x * Bar().value
 
     assert hagane.compile(f, fullgraph=True)(torch.ones(1)).item() == 1
+
+
+def test_sums_and_parts_have_the_types_of_python() -> None:
+    def f(x: Any) -> Any:
+        return sum([True]), sum([1], 0.0), sum([[1], [2]], []), range(9)[1:5], x  # noqa: RUF017
+
+    found = hagane.compile(f, fullgraph=True)(torch.ones(1))
+    assert repr(found[:4]) == "(1, 1.0, [1, 2], range(1, 5))"
+
+
+def test_types_of_items_are_asked_for() -> None:
+    def f(x: Any) -> Any:
+        ask = torch.jit.isinstance
+        return (
+            ask([x], list[torch.Tensor]), ask([x], list[int]), ask((1, "a"), tuple[int, str]),
+            ask({"a": x}, dict[str, torch.Tensor]), ask(None, int | None), x,
+        )  # fmt: skip
+
+    assert hagane.compile(f, fullgraph=True)(torch.ones(1))[:5] == (True, False, True, True, True)

@@ -83,6 +83,10 @@ class Parts:
         """Return the list of the command line's arguments."""
         raise NotImplementedError
 
+    def annotated(self, value: Value, index: Value) -> Value:
+        """Return a class with the types of its items (``List[int]``), or the class itself."""
+        raise NotImplementedError
+
     def bind_name(self, name: str, value: Value) -> None:
         """Set a name of the current frame, or of the one that it declares the name of."""
         raise NotImplementedError

@@ -14,7 +14,7 @@ import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain, round_down
 from hagane.frontends.python.report.findings import CheckError
@@ -97,6 +97,9 @@ class Builtins(Iterables, KeptResults, World, Arguments):
                 lambda v: self.call(function, [*before, v, *after], keywords),
             )
         found = function.object
+        origin = get_origin(found)
+        if isinstance(origin, type):  # dict[str, int]()
+            return self.call(Host(origin), arguments, keywords)
         handler = getattr(self, f"_call_{getattr(found, '__name__', '')}", None)
         if handler is not None and _is_known(found):
             if keywords and not _takes(handler, keywords):

@@ -234,7 +234,9 @@ class Iterables(StandardLibrary):
                 return start + items.element * items.length
             return self.binary(ast.Add, items.element, items.element)
         for item in items:
-            start = self.binary(ast.Add, start, item) if start != 0 or not is_size(item) else item
+            is_first = type(start) is int and start == 0  # 0 + True is a number, and 0.0 + 1
+            spared = is_first and is_size(item) and not isinstance(item, bool)
+            start = item if spared else self.binary(ast.Add, start, item)
         return start
 
     def _call_any(self, value: Value) -> Value:

@@ -130,6 +130,16 @@ class RealObjects(Records):
                 return False
         return True
 
+    def annotated(self, value: Value, index: Value) -> Value:
+        """Return a class with the types of its items (``List[int]``), or the class itself."""
+        real = self.real_of(index) if isinstance(value, Host) else MISSING
+        if real is MISSING:
+            return value
+        try:
+            return Host(value.object[real])
+        except TypeError:
+            return value
+
     def real_call(
         self, found: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:

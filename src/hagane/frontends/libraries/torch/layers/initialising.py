@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import types
+from typing import Union, get_args, get_origin
 
 from hagane.frontends.libraries.torch.operands import FLOAT, need_tensor
 from hagane.frontends.libraries.torch.table import TORCH
@@ -73,8 +75,37 @@ def annotate(t: Core, the_type: Value, the_value: Value) -> Value:
 
 @TORCH.function("jit.isinstance")
 def is_of_type(t: Core, obj: Value, target_type: Value) -> Value:
-    """Return whether a value is of a type, for the compiler of scripts."""
-    return t.call(Host(isinstance), [obj, target_type], {})
+    """Return whether a value is of a type, or one of several, and its items of those in it."""
+    wanted = target_type if isinstance(target_type, tuple) else (target_type,)
+    return any(_is_of(t, t.wrap(obj), one) for one in wanted)
+
+
+def _is_of(t: Core, value: Value, wanted: Value) -> bool:
+    """Whether a value is of a type as ``typing`` writes it, with the types of items."""
+    real = wanted.object if isinstance(wanted, Host) else wanted
+    if value is None and get_origin(real) is None:
+        return real in (None, type(None))
+    origin, inner = get_origin(real), [t.lift(part) for part in get_args(real)]
+    if origin in (Union, types.UnionType):
+        return any(_is_of(t, value, one) for one in inner)
+    if origin is None or not inner:
+        told = t.call(Host(isinstance), [value, wanted], {})
+        if not isinstance(told, bool) and not isinstance(value, Tensor):
+            t.fail("capture", "torch.jit.isinstance of a value whose class the data decide")
+        return told is True
+    if t.call(Host(isinstance), [value, Host(origin)], {}) is not True:
+        return False
+    if origin is dict:
+        content = t.mapping(value) or {}
+        pairs = [(key, inner[0]) for key in content] + [(v, inner[1]) for v in content.values()]
+    else:
+        items = t.sequence(value)
+        if isinstance(items, Many):
+            items = [items.element]
+        if origin is tuple and len(items) != len(inner):
+            return False
+        pairs = list(zip(items, inner if origin is tuple else inner * len(items), strict=True))
+    return all(_is_of(t, item, one) for item, one in pairs)
 
 
 @TORCH.function("nn.init.calculate_gain")

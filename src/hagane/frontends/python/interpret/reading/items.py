@@ -122,7 +122,7 @@ class Items(OpenKeys, Iteration):
         if isinstance(value, Class) or (
             isinstance(value, Host) and (isinstance(value.object, type) or _is_typing(value.object))
         ):
-            return value  # List[int]: an annotation
+            return self.annotated(value, index) if self.emit.builds else value
         if isinstance(value, Host):
             if is_plain(index):
                 is_lacking = isinstance(value.object, os._Environ) and index not in value.object
@@ -290,7 +290,7 @@ class Items(OpenKeys, Iteration):
         index = slice(*map(self._place, (index.start, index.stop, index.step)))
         if isinstance(items, list) and is_plain(index):
             found = apply_plain(lambda s: items[s], index)
-            if isinstance(value, str | bytes):
+            if isinstance(value, str | bytes | range):
                 return value[index]
             if isinstance(value, Size):
                 return Size(found)
