@@ -22,6 +22,7 @@ from hagane.frontends.libraries.complex.memory import COMPLEX
 from hagane.frontends.libraries.einops import COMPOSED as EINOPS
 from hagane.frontends.libraries.ignored import check_ignored
 from hagane.frontends.libraries.memory.sharing import SharingTables
+from hagane.frontends.libraries.memory.turning import turn
 from hagane.frontends.libraries.memory.viewing import is_copy, spared
 from hagane.frontends.libraries.memory.writing import check_writable, copied, write, written_into
 from hagane.frontends.libraries.memory.written import IN_PLACE, is_in_place
@@ -289,12 +290,7 @@ class MeaningTables(SharingTables):
         plain = name.rstrip("_")
         x = arguments[0] if arguments else None
         if name.endswith("_") and plain.rpartition(".")[2] in _TURNING and isinstance(x, Tensor):
-            last = plain.rpartition(".")[2]
-            raise CheckError(
-                "capture",
-                f"'{last}_' changes the axes of a tensor in place, not its content; write "
-                f"x = x.{last}(...)",
-            )
+            return turn(core, plain, x, arguments[1:], keywords)
         method = name.rpartition(".")[2]
         if isinstance(x, Tensor) and method in REDRAWN and name.startswith("torch."):
             numbers = redrawn(core, method, x, arguments[1:], keywords)
