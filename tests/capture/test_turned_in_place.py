@@ -24,7 +24,8 @@ def views(x: Any) -> Any:
     row = y[0]
     y.t_()
     y += 1
-    return y, row, y.transpose_(0, 1)
+    y.transpose_(0, 1)
+    return y, row
 
 
 def functions(x: Any) -> Any:
@@ -58,6 +59,15 @@ def test_all_names_of_a_tensor_are_turned(program: Callable[[Any], Any]) -> None
     for dynamic in (None, True):
         compiled = hagane.compile(program, fullgraph=True, dynamic=dynamic)
         torch.testing.assert_close(compiled(x), program(x))
+
+
+def test_what_an_expression_has_read_before_is_not_turned() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        return y, y.t_()
+
+    with pytest.raises(CaptureError, match="follows others in one expression"):
+        hagane.capture(f, "float32[2, 3]")
 
 
 def test_arguments_are_not_turned() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hagane.frontends.libraries.memory.writing import rename
+from hagane.frontends.libraries.memory.writing import check_handed_on, check_writable, rename
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import has_others
 from hagane.frontends.python.values.values import Tensor, Value
@@ -31,7 +31,8 @@ def turn(
         keywords: Those by name.
 
     Raises:
-        CheckError: The caller would see it, or the tensor may be one of several.
+        CheckError: The caller would see it, the tensor may be one of several, or an expression reads
+            it before.
     """
     last = name.rpartition(".")[2]
     if last not in _FOLLOWED or x.value.producer() is None or has_others(x.value):
@@ -40,6 +41,8 @@ def turn(
             f"'{last}_' changes the axes of a tensor in place, not its content; write "
             f"x = x.{last}(...)",
         )
+    check_writable(core, x, f"write x = x.{last}(...)")
+    check_handed_on(core, x)
     made = core.tables.call_method(core, name, [x, *arguments], keywords)
     if isinstance(made, Tensor) and made.value is not x.value:
         rename(core, {x.value: made})
