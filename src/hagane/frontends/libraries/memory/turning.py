@@ -31,8 +31,8 @@ def turn(
         keywords: Those by name.
 
     Raises:
-        CheckError: The caller would see it, the tensor may be one of several, or an expression reads
-            it before.
+        CheckError: The caller would see it, the tensor may be one of several, or the expression has
+            read it before.
     """
     last = name.rpartition(".")[2]
     if last not in _FOLLOWED or x.value.producer() is None or has_others(x.value):
