@@ -25,6 +25,7 @@ import subprocess
 import sys
 import unittest
 import warnings
+import weakref
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -109,7 +110,7 @@ class Compiler:
 
     def __init__(self) -> None:
         self.is_on = False
-        self.made: list[Any] = []
+        self.made: list[weakref.ref[Any]] = []  # (tests of memory look whether they are gone)
 
     def of(self, function: Any, dynamic: object = None) -> Any:
         """Return a compiled function."""
@@ -117,8 +118,9 @@ class Compiler:
 
         if not self.is_on or not callable(function) or isinstance(function, type):
             return function
-        self.made.append(hagane.compile(function, dynamic=True if dynamic else None))
-        return self.made[-1]
+        compiled = hagane.compile(function, dynamic=True if dynamic else None)
+        self.made.append(weakref.ref(compiled))
+        return compiled
 
     def compile(self, model: Any = None, *_: Any, dynamic: object = None, **__: Any) -> Any:
         """Stand for ``torch.compile`` and ``torch.jit.script``."""
@@ -144,7 +146,7 @@ class Compiler:
                 test.assertEqual(expected, found, **bounds)  # noqa: PT009
         return compiled
 
-    def standard(self, test: Any, function: Any, count: int, *_: Any, **__: Any) -> None:
+    def standard(self, test: Any, fn: Any, nargs: int, *_: Any, **__: Any) -> None:
         """Stand for ``standard_test`` of the tests of ``torch.compile``."""
         import torch
         from torch._dynamo.utils import same
@@ -152,9 +154,9 @@ class Compiler:
         del test
         for seed in range(2):
             torch.manual_seed(seed)
-            inputs = [torch.randn(10, 10) for _ in range(count)]
+            inputs = [torch.randn(10, 10) for _ in range(nargs)]
             copies = [x.clone() for x in inputs]
-            assert same(function(*inputs), self.of(function)(*copies))
+            assert same(fn(*inputs), self.of(fn)(*copies))
 
 
 def substitute(compiler: Compiler) -> None:
@@ -266,7 +268,9 @@ def _tried(compiler: Compiler, case: type[unittest.TestCase], name: str) -> str:
     if notes:
         print(f"in Python {case.__name__}.{name}: {notes[0].partition(' in Python: ')[2]}")
         return "in Python"
-    return "compiled" if any(getattr(one, "captures", ()) for one in compiler.made) else "untouched"
+    found = [one() for one in compiler.made]
+    is_used = any(one is None or one.captures for one in found)
+    return "compiled" if is_used else "untouched"
 
 
 def main() -> int:
