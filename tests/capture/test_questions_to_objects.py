@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections import OrderedDict
 from typing import Any
 
@@ -170,3 +171,16 @@ def test_types_of_items_are_asked_for() -> None:
         )  # fmt: skip
 
     assert hagane.compile(f, fullgraph=True)(torch.ones(1))[:5] == (True, False, True, True, True)
+
+
+def test_levels_of_loggers_are_asked_for() -> None:
+    log = logging.getLogger("hagane.of_a_test")
+
+    def f(x: Any) -> Any:
+        log.debug("seen")
+        return x + 1 if log.isEnabledFor(logging.DEBUG) else x
+
+    compiled = hagane.compile(f, fullgraph=True)
+    found = [compiled(torch.zeros(1)).item()]
+    log.setLevel(logging.DEBUG)
+    assert [*found, compiled(torch.zeros(1)).item()] == [0, 1]

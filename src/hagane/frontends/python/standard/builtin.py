@@ -134,7 +134,7 @@ class Builtins(Iterables, KeptResults, World, Arguments):
             return self._exception_of(found, arguments)
         module = (getattr(found, "__module__", None) or "").partition(".")[0]
         if module in _SILENT or _module_of_method(found) in _SILENT:
-            return self.call_silent(found, module)
+            return self.call_silent(found, module, arguments)
         if any(type(value) is Unknown for value in (*arguments, *keywords.values())):
             return next(v for v in (*arguments, *keywords.values()) if type(v) is Unknown)
         owner = getattr(found, "__self__", None)

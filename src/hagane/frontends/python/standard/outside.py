@@ -6,6 +6,7 @@ import contextlib
 import random
 import types
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
@@ -25,6 +26,7 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
+    is_plain,
     is_size,
 )
 from hagane.symbolic import minimum
@@ -153,11 +155,20 @@ class World(Core):
     def _call_getLogger(self, *_: Value, **__: Value) -> Value:
         return Host(SILENT)
 
-    def call_silent(self, found: Any, module: str) -> Value:
+    def call_silent(self, found: Any, module: str, arguments: Sequence[Value]) -> Value:
         """Call a function that tells of a run: of the time, or to a person."""
         if isinstance(found, type) and module == "logging":
             return Host(SILENT)
+        if isinstance(found, type) and module == "warnings":
+            return Host(contextlib.nullcontext())
         name = getattr(found, "__name__", "")
+        if name in _ASKS and self.emit.builds and all(map(is_plain, arguments)):
+            question = partial(found, *arguments)
+            answer = question()
+            self.observer.asked(found, question, answer)
+            return self.lift(answer)
+        if module == "gc" and name not in ("enable", "disable", "freeze", "unfreeze"):
+            return self.outside(f"what 'gc.{name}' gives")
         if module != "time" or name == "sleep":
             return None
         if name.endswith("_ns"):
@@ -173,6 +184,8 @@ class World(Core):
         return Host(contextlib.nullcontext())
 
 
+# Questions about settings of a process.
+_ASKS = ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getLevelName", "isenabled")
 # Functions of ``time`` that give numbers; others give texts and parts of a date.
 _TIMES = ("time", "process_time", "monotonic_time", "thread_time", "mktime")
 
