@@ -35,7 +35,7 @@ from hagane.frontends.capture.interface.views import View
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
-from hagane.frontends.python.enter.roots import root_of
+from hagane.frontends.python.enter.roots import Root, root_of
 from hagane.frontends.python.interpret.emitting.effects import Training
 from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.interpret.tables import Tables
@@ -188,8 +188,9 @@ def capture_object(
             if told or training.written:
                 training.written = True
                 continue
-        again = {key: own.get(a.path, text) for key, (a, text) in state.items() if text}
-        unchanged = {*own, *empty} - {attribute.path for attribute, _ in state.values()}
+        paths_of = {key: a.path.removeprefix("self.") for key, (a, _) in state.items()}
+        again = {key: own.get(paths_of[key], text) for key, (_, text) in state.items() if text}
+        unchanged = {*own, *empty} - {*paths_of.values()}
         if unchanged:
             raise CaptureError([f"the call does not change the attribute '{unchanged.pop()}'"])
         more = set() if later else attempt.state.arguments.changed_numbers() - opened
@@ -256,6 +257,7 @@ def _attempt(
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
+            observed.taken = _names_of(root)
             values = given(interpreter, kinds, root, types, named, attempt.names, held)
             attempt.arguments = tuple(values)
             observed.seed()
@@ -274,10 +276,10 @@ def _attempt(
                     )
                     is_none = before is None or before is MISSING
                     is_first = not text and attribute.is_read and is_none
-                    if is_first and not others and path not in (empty or ()):
-                        name = f"self.{path}" if path in values else path
+                    if is_first and not others and path.removeprefix("self.") not in (empty or ()):
+                        name, told = path, path.removeprefix("self.")
                         raise NoState(
-                            f"the attribute '{path}' is {'None' if before is None else 'not set'} "
+                            f"the attribute '{told}' is {'None' if before is None else 'not set'} "
                             "before the first call, and read; the graph is for the later ones: set "
                             "it to its first value"
                             + (
@@ -306,6 +308,14 @@ def _attempt(
                 _refuse_doubts(report)
             raise
     return report.result, state
+
+
+def _names_of(root: Root) -> set[str]:
+    """Return the names of a root's arguments, without that of the object that it is a method of."""
+    arguments = root.function.node.args
+    placed = [*arguments.posonlyargs, *arguments.args][1 if root.bound else 0 :]
+    rest = [one for one in (arguments.vararg, arguments.kwarg) if one is not None]
+    return {one.arg for one in (*placed, *arguments.kwonlyargs, *rest)}
 
 
 def _refuse_trained(attempt: Attempt) -> None:

@@ -107,6 +107,7 @@ class Stateful(Reading):
     Attributes:
         state_inputs: The names of inputs that are attributes.
         arguments: The objects, lists and dicts that the caller gave.
+        taken: The names of the arguments.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class Stateful(Reading):
         self._classes: list[tuple[Any, Class, dict[str, Value]]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
         self._places: dict[str, str] = {}
+        self.taken: set[str] = set()
         self._still = core.emit.still
 
     def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
@@ -179,9 +181,10 @@ class Stateful(Reading):
         return made
 
     def path_of(self, host: Any, name: str) -> str:
-        """Return the path of an attribute."""
+        """Return the path of an attribute; it begins with ``self.`` where an argument has it."""
         path = self.paths.get(id(host), "")
-        return f"{path}.{name}" if path else name
+        path = f"{path}.{name}" if path else name
+        return f"self.{path}" if path.partition(".")[0] in self.taken else path
 
     def original(self, value: Value) -> Any:
         """Return the real object that a value stands for; ``MISSING`` for those of the caller."""
