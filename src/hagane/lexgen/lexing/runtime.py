@@ -393,7 +393,7 @@ class Scanner:
             return 0
         if before == "\n":
             return 1
-        if n_contexts == 3 or before != "_" and not before.isalnum():
+        if n_contexts == 3 or (before != "_" and not before.isalnum()):
             return 2
         return 4 if n_contexts == 5 and before.isascii() else 3
 
