@@ -300,3 +300,16 @@ def test_lists_of_numbers_of_python_and_numpy_are_one_array() -> None:
     for size in (1, 4, 9):
         x = np.random.default_rng(size).integers(0, 4, size)
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], pairs(x))
+
+
+def by_a_signed_zero(x: Any) -> Any:
+    zero = -0.0 if x.sum() > 0 else 0.0
+    return 1 / (0 * abs(x) + zero) + 1 / (zero - 0 * abs(x))
+
+
+def test_zeros_of_two_signs_are_two_numbers() -> None:
+    model = hagane.capture(by_a_signed_zero, x="float32[2]")
+    session = hagane.InferenceSession(model)
+    for x in (torch.ones(2), -torch.ones(2)):
+        (found,) = session.run(None, {"x": x.numpy()})
+        np.testing.assert_array_equal(found, by_a_signed_zero(x).numpy())

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from hagane.events import EventLog
-from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.api.apiserver import ApiServer
 from hagane.tools.cluster.link.outside import Outside
-from hagane.tools.cluster.link.patching import merged
+from hagane.tools.cluster.link.writes.patching import merged
 from hagane.tools.cluster.sim.actions import Submit, SubmitterAction, Terminate
 from hagane.tools.cluster.sim.controllers import Controller
 from hagane.tools.cluster.sim.ports import Metrics, Submitter

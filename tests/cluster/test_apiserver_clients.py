@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from hagane.tools.cluster.link import resources
-from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.api.apiserver import ApiServer
+from hagane.tools.cluster.link.objects import resources
 from hagane.tools.cluster.link.outside import Outside
-from hagane.tools.cluster.link.patching import BadPatch, json_patched
 from hagane.tools.cluster.link.serve import ExtenderService, serve_extender
+from hagane.tools.cluster.link.writes.patching import BadPatch, json_patched
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from tests.cluster.manifests import node, objects, pod

@@ -10,10 +10,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.api.apiserver import ApiServer
+from hagane.tools.cluster.link.objects.workloads import read_made
 from hagane.tools.cluster.link.outside import Outside
-from hagane.tools.cluster.link.reports import read_created
-from hagane.tools.cluster.link.workloads import read_made
+from hagane.tools.cluster.link.writes.reports import read_created
 from hagane.tools.cluster.sim.ports import Pending, Queue
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hagane.events import EventLog
-from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.api.apiserver import ApiServer
 from hagane.tools.cluster.link.outside import Outside
 from hagane.tools.cluster.model.objects import Node, Phase, Pod
 from hagane.tools.cluster.sim.simulation import Simulation

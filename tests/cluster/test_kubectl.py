@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from hagane.tools.cluster.link.accepting import wants_table
-from hagane.tools.cluster.link.apiserver import ApiServer
-from hagane.tools.cluster.link.listing import Refused
+from hagane.tools.cluster.link.api.accepting import wants_table
+from hagane.tools.cluster.link.api.apiserver import ApiServer
+from hagane.tools.cluster.link.objects.refusal import Refused
+from hagane.tools.cluster.link.objects.resources import RESOURCES
 from hagane.tools.cluster.link.outside import Outside
-from hagane.tools.cluster.link.resources import RESOURCES
-from hagane.tools.cluster.link.tables import age
+from hagane.tools.cluster.link.reads.tables import age
 from hagane.tools.cluster.sim.simulation import Simulation
 from hagane.tools.cluster.state import Cluster
 from tests.cluster.manifests import node, objects, pod

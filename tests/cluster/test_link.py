@@ -18,7 +18,7 @@ from hagane.tools.cluster.errors import ClusterError, ExtenderFault
 from hagane.tools.cluster.kube.framework import Cycle
 from hagane.tools.cluster.kube.preemption import Candidate
 from hagane.tools.cluster.kube.profile import ExtenderConfig
-from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.api.apiserver import ApiServer
 from hagane.tools.cluster.link.extender import Extender
 from hagane.tools.cluster.link.outside import Outside
 from hagane.tools.cluster.link.rpc import RemoteSubmitter, serve_submitter

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from hagane.tools.cluster.link.apiserver import ApiServer
-from hagane.tools.cluster.link.applying import Conflict, applied
-from hagane.tools.cluster.link.fields import leaves, read_managed, with_managed, written
-from hagane.tools.cluster.link.strategic import BadStrategicPatch, patched_strategically
+from hagane.tools.cluster.link.api.apiserver import ApiServer
+from hagane.tools.cluster.link.writes.applying import Conflict, applied
+from hagane.tools.cluster.link.writes.fields import leaves, read_managed, with_managed, written
+from hagane.tools.cluster.link.writes.strategic import BadStrategicPatch, patched_strategically
 
 client = pytest.importorskip("kubernetes.client", reason="needs the extra 'cluster'")
 

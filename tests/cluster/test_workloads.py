@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hagane.tools.cluster.link.apiserver import ApiServer
+from hagane.tools.cluster.link.api.apiserver import ApiServer
 from hagane.tools.cluster.link.wire import workload_object
 from hagane.tools.cluster.sim.controllers import Controller
 from tests.cluster.manifests import node, objects, pod

@@ -189,6 +189,13 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
+def test_a_link_in_a_circle_is_no_file(tmp_path: Path) -> None:
+    path = external(tmp_path, "link.bin")
+    (path.parent / "link.bin").symlink_to("link.bin")
+    with pytest.raises(ExternalDataError, match="there is no external file"):
+        load(path)
+
+
 def test_external_weights_need_a_folder(tmp_path: Path) -> None:
     data = external(tmp_path, "weights.bin").read_bytes()
     with pytest.raises(ExternalDataError, match="pass the path of the model file instead"):

@@ -29,7 +29,8 @@ PIECES = [
     r'"[^"]*"', r"/\*([^*]|\*+[^*/])*\*+/", "(a|b)*c", "é+", r"[0-9]+(\.[0-9]+)?", r"\n",
     "(ab|ba)*a", "[ab]*c[ab]*", "(a\n|b)+", "[\U00010000-\U0001ffff é]+", r"-+(\.-)?",
 ]  # fmt: skip
-LOOKING = ["^a+", "a$", "b(?=c)", r"a+(?!b)", r"\bif\b", "c+(?=a|$)", "(?i:AB)", r"a*(?=b+c)"]
+LOOKING = ["^a+", "a$", "b(?=c)", r"a+(?!b)", r"\bif\b", "c+(?=a|$)", "(?i:AB)", r"a*(?=b+c)",
+           r"(?a)[é1]\b", r"\B[bé]"]  # fmt: skip
 rule_lists = st.lists(
     st.tuples(st.sampled_from(["A", "B", "C", "D", None]), st.sampled_from(PIECES)),
     min_size=1,
@@ -187,6 +188,21 @@ def test_a_match_of_no_characters_gives_way_to_the_next_rule() -> None:
     kinds, _, ends = lexer.tokenize_arrays(b"aabcb")
     assert [lexer.kinds[k] for k in kinds] == ["A", "B", "C", "B"]
     assert ends.tolist() == [2, 3, 4, 5]
+
+
+def test_what_a_condition_at_the_end_of_a_rule_looks_at_is_not_part_of_the_token() -> None:
+    lexer = Lexer.from_rules([("GAP", r"\s\b"), ("NUMBER", r"\d+")])
+    assert spans(lexer.tokenize("1 0\n2")) == [
+        ("NUMBER", 0, 1), ("GAP", 1, 2), ("NUMBER", 2, 3), ("GAP", 3, 4), ("NUMBER", 4, 5),
+    ]  # fmt: skip
+
+
+@needs_compiler
+def test_words_of_ascii_end_where_other_letters_begin() -> None:
+    lexer = Lexer.from_rules([("A", r"(?a)\bx"), ("B", r"\bx"), ("C", ".")])
+    assert [token.kind for token in lexer.tokenize("éx xx")] == ["C", "A", "C", "A", "C"]
+    kinds, _, _ = lexer.tokenize_arrays("éx xx".encode())
+    assert [lexer.kinds[kind] for kind in kinds] == ["C", "A", "C", "A", "C"]
 
 
 def test_a_rule_for_a_slash_or_a_quote_is_what_re_says() -> None:

@@ -85,6 +85,7 @@ SMALL = r"""
 ^#.*             HEADING
 [0-9]+/".."      INTEGER
 [a-z]+/[a-z]*!   CRY
+(?a:\Bq)         BORDER
 \p{Lu}[\w]*      NAME
 ".."|"!"         SIGN
 type             type
@@ -96,7 +97,17 @@ type             type
   <<EOF>>        UNTERMINATED
 }
 """
-TEXTS = ['# é\n12..3 ab! Ünder_1 x "täx\nt" type', '"a', "", "\0#a", "é#a\n#b", "3.", "ab", "ééé"]
+TEXTS = [
+    "éq qq éx",
+    '# é\n12..3 ab! Ünder_1 x "täx\nt" type',
+    '"a',
+    "",
+    "\0#a",
+    "é#a\n#b",
+    "3.",
+    "ab",
+    "ééé",
+]
 
 
 @needs_rust

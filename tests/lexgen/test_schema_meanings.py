@@ -112,6 +112,7 @@ def test_values_of_a_type_that_a_schema_names_are_taken(
         ({"pattern": "^[^]$"}, ["x", "\n"], ["", "xx"]),
         ({"pattern": r"^\p{Letter}\p{digit}$"}, ["x1", "é٣"], ["11", "xx"]),
         ({"pattern": r"^\cJ$"}, ["\n"], ["J"]),
+        ({"pattern": r"^(é\bx|\bé)$"}, ["éx"], ["é"]),
         ({"format": "date"}, ["2024-02-29", "2000-02-29"], ["2023-02-29", "1900-02-29"]),
         # What an expression of a format leaves out counts neither as of it nor as not of it.
         ({"not": {"format": "date"}}, ["2023-02-29", "x"], ["2024-02-29", "2024-02-28"]),

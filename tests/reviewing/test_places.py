@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hagane.checking import SCRIPT, Request, check_source
+from hagane.cli import main
 from hagane.frontends.python.load.places import folders_of_imports
 from hagane.reviewing.cache import ResultCache
 from hagane.reviewing.files import Target, sources
@@ -121,3 +122,17 @@ def test_of_an_installed_package_its_version_stands_for_most_modules(tmp_path: P
     assert read == {
         "program.py", "great/__init__.py", "great/inner.py", "great-1.0.dist-info/METADATA",
     }  # fmt: skip
+
+
+def test_links_that_lead_nowhere_are_no_files_of_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(tmp_path, {"scaled.py": SCALED.format(module="sizes"), "sizes.py": "WIDTH = 3\n"})
+    (tmp_path / ".#scaled.py").symlink_to("somebody@host")  # as editors mark open files
+    (tmp_path / "round.py").symlink_to("round.py")
+    assert [path.name for path in sources(tmp_path)] == ["scaled.py", "sizes.py"]
+    for word, code in ((tmp_path, 0), (tmp_path / "round.py", 2)):
+        with pytest.raises(SystemExit) as end:
+            main(["check", str(word)])
+        assert (end.value.code or 0) == code
+    assert "cannot be read: [Errno 40] Too many levels of symbolic links" in capsys.readouterr().out

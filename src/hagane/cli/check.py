@@ -25,7 +25,7 @@ from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import Place
 from hagane.reviewing.baseline import read_baseline, write_baseline
 from hagane.reviewing.cache import ResultCache, cache_folder
-from hagane.reviewing.files import Target, sources, targets_of
+from hagane.reviewing.files import Target, real, sources, targets_of
 from hagane.reviewing.review import Review, Reviewed, check
 from hagane.reviewing.settings import TABLE, Asked, Settings, settings_from
 
@@ -169,9 +169,10 @@ def _review(
     # Of a file that is named alone its neighbours: below them may lie a whole disk.
     roots = [Path(word) for word in words if Path(word).is_dir()]
     beside = {target.file.parent for target in found}
-    files = {file.resolve(): file for folder in beside for file in sorted(folder.glob("*.py"))}
-    files |= {file.resolve(): file for root in roots for file in sources(root)}
-    files |= {target.file.resolve(): target.file for target in found}
+    known_files = (file for folder in beside for file in sorted(folder.glob("*.py")))
+    files = {real(file): file for file in known_files if file.exists()}
+    files |= {real(file): file for root in roots for file in sources(root)}
+    files |= {real(target.file): target.file for target in found}
     cache = ResultCache(cache_folder() if keep else None)
     return Review(settings, list(files.values()), cache, known, asked)
 
@@ -217,7 +218,7 @@ def _watch(review: Review, words: Sequence[str], settings: Settings) -> None:
                 print(f"changed: {file}")
             _print(results, single=False)
             errors = counted(errors, changed, results)
-            shown = {one.file.resolve() for one in results}
+            shown = {real(one.file) for one in results}
             if rest := sum(count for file, count in errors.items() if file not in shown):
                 print(f"{_counted(rest, 'error')} in files that this change does not concern")
             print("waiting for changes; Ctrl-C ends", flush=True)

@@ -170,7 +170,7 @@ def serve_api(
     """
     import signal
 
-    from hagane.tools.cluster.link.apiserver import ApiServer
+    from hagane.tools.cluster.link.api.apiserver import ApiServer
     from hagane.tools.cluster.link.outside import Outside
     from hagane.tools.cluster.link.wire import namespace_object, priority_class_object
     from hagane.tools.cluster.sim.config import load_config

@@ -389,7 +389,7 @@ def _check_external(
             f"tensor '{name}' of {what} keeps its data in the file '{location}', but a model "
             "given as bytes has no folder: pass the path of the model file instead"
         )
-    path = (folder / location).resolve()
+    path = Path(os.path.realpath(folder / location))
     if not location or Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
         raise ExternalDataError(
             f"tensor '{name}' of {what}: external data '{location}' lies outside the model's "

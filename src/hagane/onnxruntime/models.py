@@ -216,7 +216,7 @@ def _bring_in(tensor: TensorProto, files: Mapping[str, memoryview], folder: Path
                 f"'{tensor.name}' lies in '{location}', which was not given; give it with "
                 "add_external_initializers_from_files_in_memory, or the model as a path"
             )
-        inside = (folder / location).resolve()
+        inside = Path(os.path.realpath(folder / location))
         if folder.resolve() not in inside.parents:
             raise ExternalDataError(f"'{tensor.name}' lies outside the model's folder: {location}")
         if not inside.is_file():

@@ -10,6 +10,7 @@ from pathlib import Path
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.report.findings import Problem
 from hagane.reviewing.cells import notebook_of
+from hagane.reviewing.files import real
 
 _VERSION = 1
 
@@ -20,8 +21,8 @@ def fingerprint(problem: Problem, root: Path) -> str:
     It is of the file, the code, the source line and the message.
     """
     file = Path(notebook_of(problem.place.file))
-    if file.is_absolute() and file.is_relative_to(root.resolve()):
-        file = file.relative_to(root.resolve())
+    if file.is_absolute() and file.is_relative_to(real(root)):
+        file = file.relative_to(real(root))
     return json.dumps([file.as_posix(), problem.code, problem.text.strip(), problem.message])
 
 

@@ -13,7 +13,7 @@ from hagane.frontends.python.report.findings import Note, TypedExpression
 from hagane.frontends.python.values.values import Place
 from hagane.reviewing.cache import key_of
 from hagane.reviewing.comments import comments_of, without_ignored
-from hagane.reviewing.files import sources
+from hagane.reviewing.files import real, sources
 from hagane.reviewing.imports import Imports, contents
 from hagane.reviewing.review import check, is_empty, source_of
 from hagane.reviewing.settings import Asked, Settings, settings_from
@@ -109,7 +109,7 @@ class Documents:
 
 
 def _key(file: Path, settings: Settings, held: Mapping[Path, str]) -> str:
-    texts = {path.resolve(): text for path, text in held.items()}
+    texts = {real(path): text for path, text in held.items()}
     has_project = (settings.root / "pyproject.toml").is_file()
     project = sources(settings.root) if has_project else file.parent.glob("*.py")
     imports = Imports([file, *project], texts)

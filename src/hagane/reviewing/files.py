@@ -78,6 +78,11 @@ def _named(word: str, exclude: Sequence[str]) -> Iterator[Target]:
         yield Target(place)
 
 
+def real(path: Path) -> Path:
+    """Return where a path leads; a link in a circle leads to itself."""
+    return Path(os.path.realpath(path))
+
+
 def sources(folder: Path, exclude: Sequence[str] = ()) -> Iterator[Path]:
     """Yield the Python files and notebooks below a folder by name, hidden folders left out."""
     for place, folders, files in os.walk(folder):
@@ -90,7 +95,8 @@ def sources(folder: Path, exclude: Sequence[str] = ()) -> Iterator[Path]:
         )
         for name in sorted(files):
             path = Path(place, name)
-            if name.endswith(_SUFFIXES) and not _is_excluded(path, exclude):
+            # Links may lead nowhere: editors mark files as open by such.
+            if name.endswith(_SUFFIXES) and path.exists() and not _is_excluded(path, exclude):
                 yield path
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.sources import read_source
+from hagane.reviewing.files import real
 
 _INSTALLED = ("site-packages", "dist-packages")  # the folders of installed packages
 
@@ -48,7 +49,7 @@ class Imports:
 
     def __init__(self, files: Iterable[Path], held: Mapping[Path, str] | None = None):
         self._held = {} if held is None else held
-        self._files = {path.resolve(): path for path in files}
+        self._files = {real(path): path for path in files}
         self._by_name: dict[str, set[Path]] = {}
         for path in self._files:
             parts = path.with_suffix("").parts
@@ -60,7 +61,7 @@ class Imports:
 
     def read_by(self, path: Path) -> set[Path]:
         """Return the files that a check of ``path`` reads, ``path`` included."""
-        found, pending = {path.resolve()}, [path.resolve()]
+        found, pending = {real(path)}, [real(path)]
         while pending:
             for one in self._imported(pending.pop()) - found:
                 found.add(one)
@@ -70,7 +71,7 @@ class Imports:
 
     def dependants(self, changed: Iterable[Path]) -> list[Path]:
         """Return the files whose check reads a changed one, the changed included."""
-        marks = {path.resolve() for path in changed}
+        marks = {real(path) for path in changed}
         return [named for path, named in self._files.items() if self.read_by(path) & marks]
 
     def _imported(self, path: Path) -> set[Path]:
@@ -126,7 +127,7 @@ def _metadata(folder: Path, package: str) -> Path | None:
 
 def _on_disk(place: Path) -> set[Path]:
     found = source_at(place)
-    return set() if found is None else {found.resolve()}
+    return set() if found is None else {real(found)}
 
 
 def _forms(place: Path) -> tuple[Path, Path]:

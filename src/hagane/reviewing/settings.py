@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import InvalidArgument
+from hagane.reviewing.files import real
 
 TABLE = "tool.hagane.check"
 
@@ -62,7 +63,7 @@ class Settings:
     def asked_of(self, file: Path) -> tuple[Asked, ...]:
         """Return the settings' request of a file."""
         try:
-            inside = file.resolve().relative_to(self.root.resolve()).as_posix()
+            inside = real(file).relative_to(real(self.root)).as_posix()
         except ValueError:
             return ()
         return self.targets.get(inside, ())
@@ -74,7 +75,7 @@ def settings_from(folder: Path) -> Settings:
     Raises:
         InvalidArgument: The table has a key that is not known, or a value of another type.
     """
-    for place in (folder.resolve(), *folder.resolve().parents):
+    for place in (real(folder), *real(folder).parents):
         file = place / "pyproject.toml"
         if file.is_file():
             return _read(file)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hagane.reviewing.files import Target
+from hagane.reviewing.files import Target, real
 from hagane.reviewing.review import Review, Reviewed, changes_between, state_of
 
 
@@ -41,10 +41,10 @@ def watch(
         gone = [path for path in changed if path not in after]
         files = [*(target.file for target in named), *gone]
         # What a file that is gone was read by is known of the imports before.
-        concerned = {path.resolve() for path in review.imports.dependants(gone)}
+        concerned = {real(path) for path in review.imports.dependants(gone)}
         review = replace(review, files=files, _imports=None)
-        concerned |= {path.resolve() for path in review.imports.dependants(changed)}
-        again = [target for target in named if target.file.resolve() in concerned]
+        concerned |= {real(path) for path in review.imports.dependants(changed)}
+        again = [target for target in named if real(target.file) in concerned]
         outside = _outside(review, named)
         before = state_of([*(target.file for target in named), *outside])
         yield changed, list(review.run(again))
@@ -52,7 +52,7 @@ def watch(
 
 def _outside(review: Review, named: Sequence[Target]) -> list[Path]:
     """Return the files that are read by the targets, and are none of them."""
-    own = {target.file.resolve() for target in named}
+    own = {real(target.file) for target in named}
     read = {path for target in named for path in review.imports.read_by(target.file)}
     return sorted(read - own)
 
@@ -67,10 +67,10 @@ def counted(
         changed: The files that changed, of which some may be gone.
         results: What was found in the files that the change concerns.
     """
-    gone = {path.resolve() for path in changed}
+    gone = {real(path) for path in changed}
     left = {path: count for path, count in before.items() if path not in gone}
     found: dict[Path, int] = {}
     for one in results:
-        file = one.file.resolve()
+        file = real(one.file)
         found[file] = found.get(file, 0) + len(one.report.errors)
     return left | found

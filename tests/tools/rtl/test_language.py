@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hagane.errors import InvalidArgument
 from hagane.symbolic.term import FALSE
 from hagane.tools.rtl.circuit.elaborate import Sources, read_sources
 from hagane.tools.rtl.circuit.simulate import Simulator, Test
@@ -194,3 +195,9 @@ def test_what_is_refused_comes_with_its_place_and_remedy(
     path.write_text(f"module m{body} endmodule\n")
     with pytest.raises(UnsupportedDesign, match=said):
         load(read_sources([path], "m"))
+
+
+def test_a_link_in_a_circle_is_no_source(tmp_path: Path) -> None:
+    (tmp_path / "round.sv").symlink_to("round.sv")
+    with pytest.raises(InvalidArgument, match=r"there is no file '.*round\.sv'"):
+        load(read_sources([tmp_path / "round.sv"], "top"))

@@ -15,7 +15,7 @@ from hagane.lexgen.automata.alphabet import partition
 from hagane.lexgen.automata.dfa import Dfa
 from hagane.lexgen.automata.nfa import Accept, Nfa
 from hagane.lexgen.errors import SpecificationError
-from hagane.lexgen.expressions.charset import AT_END, NEWLINE, complement, union
+from hagane.lexgen.expressions.charset import AT_END, NEWLINE, Ranges, complement, union
 from hagane.lexgen.expressions.syntax import Look
 from hagane.lexgen.expressions.unicode_sets import word_characters
 
@@ -28,7 +28,8 @@ class Before(IntEnum):
     TEXT_START = 0
     NEWLINE = 1
     OTHER = 2
-    WORD = 3
+    WORD = 3  # not of ASCII, where ASCII_WORD is told apart
+    ASCII_WORD = 4
 
 
 class _Guard(IntEnum):
@@ -37,13 +38,17 @@ class _Guard(IntEnum):
     LAST_LINE_END = 4  # the end, or a newline and then the end
     WORD = 8
     NO_WORD = 16
+    ASCII_WORD = 32
+    NO_ASCII_WORD = 64
 
 
 def contexts_of(nfa: Nfa) -> tuple[Before, ...]:
     """Return the kinds of places that matches must be told apart by."""
     used = {look for looks in nfa.looks for look, _ in looks}
-    if used & {Look.WORD_BOUNDARY, Look.NO_WORD_BOUNDARY}:
+    if used & {Look.ASCII_BOUNDARY, Look.NO_ASCII_BOUNDARY}:
         return tuple(Before)
+    if used & {Look.WORD_BOUNDARY, Look.NO_WORD_BOUNDARY}:
+        return tuple(Before)[: Before.ASCII_WORD]
     if used & {Look.LINE_START, Look.TEXT_START}:
         return (Before.TEXT_START, Before.NEWLINE, Before.OTHER)
     return (Before.TEXT_START,)
@@ -67,8 +72,9 @@ class _Construction:
         sets = {symbols for edges in nfa.chars for symbols, _ in edges}
         if self.has_looks:
             sets |= {NEWLINE, AT_END}
-        if len(self.contexts) == len(Before):
-            sets.add(word_characters(False))
+        self.words = word_characters(False) if Before.WORD in self.contexts else ()
+        self.ascii_words = word_characters(True) if Before.ASCII_WORD in self.contexts else ()
+        sets |= {words for words in (self.words, self.ascii_words) if words}
         self.alphabet = partition(sets)
         self.moves = self._moves()
         self.accepts = dict(nfa.accepts)
@@ -94,17 +100,25 @@ class _Construction:
     def _guards(self) -> None:
         inside = self.alphabet.classes_in
         end, newline = inside(AT_END), inside(NEWLINE)
-        words = word_characters(False) if len(self.contexts) == len(Before) else ()
-        self.word_classes = inside(words)
+        self.word_classes, no_words = self._inside_and_outside(self.words)
+        self.ascii_word_classes, no_ascii_words = self._inside_and_outside(self.ascii_words)
         self.newline_classes = newline
-        no_words = inside(union(complement(words), AT_END)) if words else frozenset()
         self.steps: dict[_Guard, dict[int, int]] = {
             _Guard.END: dict.fromkeys(end, 0),
             _Guard.LINE_END: dict.fromkeys(end | newline, 0),
             _Guard.LAST_LINE_END: dict.fromkeys(end, 0) | dict.fromkeys(newline, int(_Guard.END)),
             _Guard.WORD: dict.fromkeys(self.word_classes, 0),
             _Guard.NO_WORD: dict.fromkeys(no_words, 0),
+            _Guard.ASCII_WORD: dict.fromkeys(self.ascii_word_classes, 0),
+            _Guard.NO_ASCII_WORD: dict.fromkeys(no_ascii_words, 0),
         }
+
+    def _inside_and_outside(self, words: Ranges) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the classes of the characters of words, and the others with the end."""
+        if not words:
+            return frozenset(), frozenset()
+        inside = self.alphabet.classes_in
+        return inside(words), inside(union(complement(words), AT_END))
 
     def _guard_step(self, guards: int, id: int) -> int | None:
         """Return the guards that are left after a symbol of a class, or None if one refuses it."""
@@ -151,6 +165,8 @@ class _Construction:
             return Before.TEXT_START
         if id in self.newline_classes:
             return Before.NEWLINE
+        if id in self.ascii_word_classes:
+            return Before.ASCII_WORD
         return Before.WORD if id in self.word_classes else Before.OTHER
 
     def _successors(self, items: Iterable[int]) -> dict[int, set[int]]:
@@ -242,6 +258,8 @@ def _preference(accept: Accept) -> tuple[int, int, int]:
 def _guard_for(look: Look, before: Before) -> int | None:
     """Return the demand of a condition on the next character; None where it fails already."""
     line_start = before in (Before.TEXT_START, Before.NEWLINE)
+    word = before in (Before.WORD, Before.ASCII_WORD)
+    ascii_word = before is Before.ASCII_WORD
     match look:
         case Look.LINE_START:
             return 0 if line_start else None
@@ -254,6 +272,10 @@ def _guard_for(look: Look, before: Before) -> int | None:
         case Look.LAST_LINE_END:
             return _Guard.LAST_LINE_END
         case Look.WORD_BOUNDARY:
-            return _Guard.NO_WORD if before is Before.WORD else _Guard.WORD
+            return _Guard.NO_WORD if word else _Guard.WORD
         case Look.NO_WORD_BOUNDARY:
-            return _Guard.WORD if before is Before.WORD else _Guard.NO_WORD
+            return _Guard.WORD if word else _Guard.NO_WORD
+        case Look.ASCII_BOUNDARY:
+            return _Guard.NO_ASCII_WORD if ascii_word else _Guard.ASCII_WORD
+        case Look.NO_ASCII_BOUNDARY:
+            return _Guard.ASCII_WORD if ascii_word else _Guard.NO_ASCII_WORD

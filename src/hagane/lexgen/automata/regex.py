@@ -85,5 +85,6 @@ def _accepted(dfa: Dfa, text: str, start: int) -> Iterator[tuple[int, Accept]]:
 def _context(text: str, at: int) -> Before:
     if text[at - 1] == "\n":
         return Before.NEWLINE
-    word = text[at - 1] == "_" or text[at - 1].isalnum()
-    return Before.WORD if word else Before.OTHER
+    if text[at - 1] != "_" and not text[at - 1].isalnum():
+        return Before.OTHER
+    return Before.ASCII_WORD if text[at - 1].isascii() else Before.WORD

@@ -163,8 +163,8 @@ class _Emitter:
             if needs_place(row):
                 lines.append(
                     "  switch (place(data, p)) {"
-                    + " ".join(f"case {c}: {self._go(to)}" for c, to in enumerate(row))
-                    + " }"
+                    + " ".join(f"case {c}: {self._go(to)}" for c, to in enumerate(row[:-1]))
+                    + f" default: {self._go(row[-1])} }}"
                 )
                 continue
             lines.append(f"  if (p == data) {{{self._go(row[0])} }}")

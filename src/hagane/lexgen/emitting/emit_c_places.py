@@ -14,7 +14,8 @@ from hagane.lexgen.automata.utf8 import END_BYTE, byte_dfa
 from hagane.lexgen.expressions.unicode_sets import word_characters
 
 _PLACE = """\
-/* What stands before a place: 0 nothing, 1 a newline, 2 another character, 3 one of a word. */
+/* What stands before a place: 0 nothing, 1 a newline, 2 another character, 3 one of a word,
+   4 one of ASCII. */
 static int place(const uint8_t *data, const uint8_t *p) {
   static const uint32_t borders[] = {BORDERS};  /* words from one to before the next, and so on */
   if (p == data) return 0;
@@ -33,7 +34,7 @@ static int place(const uint8_t *data, const uint8_t *p) {
     const int middle = (low + high) / 2;
     if (borders[middle] <= code) low = middle + 1; else high = middle;
   }
-  return low & 1 ? 3 : 2;
+  return !(low & 1) ? 2 : code < 128 ? 4 : 3;
 }
 """
 _CUT = """\
@@ -44,7 +45,7 @@ typedef struct {
 
 static int32_t enter(const part *m, const uint8_t *data, const uint8_t *p) {
   const int before = m->n_starts == 1 ? 0 : place(data, p);
-  return m->starts[before < m->n_starts ? before : 2];
+  return m->starts[before < m->n_starts ? before : m->n_starts - 1];
 }
 
 /* Returns where the trailing context of a match token..stop starts; stop is end + 1 where the match
@@ -93,7 +94,7 @@ def place_source(dfas: Sequence[Dfa], cuts: bool) -> str:
 
 def needs_place(starts: Sequence[int]) -> bool:
     """Return whether a word before a place leads to another start state than other characters."""
-    return len(starts) > 3 and starts[3] != starts[2]
+    return any(start != starts[2] for start in starts[3:])
 
 
 def part_source(name: str, dfa: Dfa) -> str:

@@ -172,8 +172,7 @@ class _Emitter:
         for number, row in enumerate(rows):
             chosen = f"{row[0]}"
             if len(set(row)) > 1:
-                four = [*row[:3], row[3] if needs_place(row) else row[2]]
-                chosen = f"{four}[place(self.source, token)]"
+                chosen = f"{by_place(row)}[place(self.source, token)]"
             arms.append(f"{number} => {chosen}," if number < len(rows) - 1 else f"_ => {chosen},")
         if len(arms) == 1:
             return arms[0][len("_ => ") : -1]
@@ -236,8 +235,7 @@ def part_source(name: str, dfa: Dfa) -> str:
     rows = [0] * width + [(to + 1) * width for row in dfa.delta for to in row]
     codes = [0] + [sum(1 << (accept.back or 0) for accept in accepts) for accepts in dfa.accepts]
     row = dfa.starts[0]
-    four = [*row[:3], row[3] if needs_place(row) else row[2]] if len(row) > 1 else [row[0]] * 4
-    starts = [(state + 1) * width for state in four]
+    starts = [(state + 1) * width for state in by_place(row)]
     return PART.format(
         name=name,
         width=width,
@@ -246,6 +244,11 @@ def part_source(name: str, dfa: Dfa) -> str:
         codes=_values(codes),
         starts=", ".join(map(str, starts)),
     )
+
+
+def by_place(row: Sequence[int]) -> list[int]:
+    """Return the start states after each kind of place that the lexer tells apart."""
+    return [row[min(place, len(row) - 1)] for place in range(5)]
 
 
 def table(name: str, values: Sequence[int]) -> str:

@@ -185,7 +185,8 @@ NO_FINISH = """
 """
 
 PLACE = """\
-/// What stands before a place: 0 nothing, 1 a newline, 2 another character, 3 one of a word.
+/// What stands before a place: 0 nothing, 1 a newline, 2 another character, 3 one of a word,
+/// 4 one of ASCII.
 fn place(source: &[u8], at: usize) -> usize {{
     // Words reach from one border to before the next, and so on.
     #[rustfmt::skip]
@@ -203,7 +204,8 @@ fn place(source: &[u8], at: usize) -> usize {{
     match std::str::from_utf8(&source[first..at]) {{
         Ok(text) => {{
             let code = text.chars().next().map_or(0, |found| found as u32);
-            2 + (BORDERS.partition_point(|&border| border <= code) & 1)
+            let word = BORDERS.partition_point(|&border| border <= code) & 1;
+            2 + word + usize::from(word == 1 && code < 128)
         }}
         Err(_) => 2,
     }}
@@ -246,7 +248,7 @@ struct Part {
     classes: &'static [u16],
     rows: &'static [u32],
     codes: &'static [u8],
-    starts: [usize; 4],
+    starts: [usize; 5],
 }
 
 impl Part {

@@ -15,6 +15,7 @@ from hagane.lexgen.expressions.syntax import Assertion, Chars, Look, Node, liter
 Dialect: TypeAlias = Literal["python", "flex"]
 
 _CONTROLS = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7, "e": 27}
+_VERBOSE = " \t\n\r\v\f"  # what (?x) skips, as re has it: other spaces are characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ class CharacterReader:
             "A": Look.TEXT_START,
             "Z": Look.TEXT_END,
             "z": Look.TEXT_END,
-            "b": Look.WORD_BOUNDARY,
-            "B": Look.NO_WORD_BOUNDARY,
+            "b": Look.ASCII_BOUNDARY if self.flags.ascii else Look.WORD_BOUNDARY,
+            "B": Look.NO_ASCII_BOUNDARY if self.flags.ascii else Look.NO_WORD_BOUNDARY,
         }
         if char in looks and not (self.dialect == "flex" and char == "b"):
             self.at += 1
@@ -281,7 +282,7 @@ class CharacterReader:
         """Skip spaces and comments under ``(?x)``; return whether nothing else is left here."""
         if not self.flags.verbose:
             return False
-        while (char := self._peek()) and (char.isspace() or char == "#"):
+        while (char := self._peek()) and (char in _VERBOSE or char == "#"):
             if char == "#":
                 end = self.source.find("\n", self.at)
                 self.at = len(self.source) if end < 0 else end

@@ -19,6 +19,8 @@ class Look(Enum):
     LAST_LINE_END = "$ of the text"  # at the end, or before a newline that ends the text
     WORD_BOUNDARY = r"\b"
     NO_WORD_BOUNDARY = r"\B"
+    ASCII_BOUNDARY = r"\b of ASCII"
+    NO_ASCII_BOUNDARY = r"\B of ASCII"
 
 
 @dataclass(frozen=True, slots=True)

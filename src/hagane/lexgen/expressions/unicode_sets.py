@@ -134,22 +134,24 @@ def word_characters(ascii_only: bool) -> Ranges:
 
 @cache
 def _variants() -> dict[int, tuple[int, ...]]:
-    """Map a cased code point to all code points that differ from it in case only."""
+    """Map a cased code point to all that differ from it in case only, as ``re`` has them.
+
+    Those whose lower case has one upper case do: İ and ı are variants of i.
+    """
     leaders: dict[str, set[int]] = {}
     for code in range(0x1E944):
         char = chr(code)
-        lower, upper = char.lower(), char.upper()
+        lower = char.lower()[0]
+        upper = lower.upper()
         if lower != char or upper != char:
-            key = upper.lower() if len(upper) == 1 else lower
-            if len(key) == 1:
-                leaders.setdefault(key, set()).update((code, ord(key)))
+            leaders.setdefault(upper, set()).update((code, ord(lower)))
     return {code: tuple(group) for group in leaders.values() for code in group if len(group) > 1}
 
 
 def fold(symbols: Ranges, ascii_only: bool) -> Ranges:
     """Return the set with all case variants of its members."""
     pairs = list(symbols)
-    if ascii_only or all(high < 128 and not _near_k_or_s(low, high) for low, high in symbols):
+    if ascii_only or all(high < 128 and not _varies_beyond(low, high) for low, high in symbols):
         for low, high in symbols:
             for first, last, shift in ((65, 90, 32), (97, 122, -32)):
                 a, b = max(low, first), min(high, last)
@@ -166,6 +168,6 @@ def fold(symbols: Ranges, ascii_only: bool) -> Ranges:
     return ranges(pairs)
 
 
-def _near_k_or_s(low: int, high: int) -> bool:
-    """Return whether the range holds k or s, which have case variants outside ASCII."""
-    return any(low <= ord(char) <= high for char in "ksKS")
+def _varies_beyond(low: int, high: int) -> bool:
+    """Return whether the range holds i, k or s, which have case variants outside ASCII."""
+    return any(low <= ord(char) <= high for char in "iksIKS")

@@ -47,10 +47,13 @@ def fast_path(
         dfa: The condition's automaton, each state with all the rules that it accepts.
         step_of: The number of the step of an accept.
     """
-    if not active or any(
-        _head(rules[accept.rule]) is None for acc in dfa.accepts for accept in acc
-    ):
+    if not active:
         return None
+    for accept in (accept for accepts in dfa.accepts for accept in accepts):
+        head = _head(rules[accept.rule])
+        # Without a trailing context characters are given back after a condition (``\b``).
+        if head is None or (not head and accept.back):
+            return None
     if len(set(dfa.starts[0])) > 1 or any(row[dfa.alphabet.end_class] >= 0 for row in dfa.delta):
         return None
     present = {accept.rule for accepts in dfa.accepts for accept in accepts}

@@ -393,7 +393,9 @@ class Scanner:
             return 0
         if before == "\n":
             return 1
-        return 3 if n_contexts > 3 and (before == "_" or before.isalnum()) else 2
+        if n_contexts == 3 or (before != "_" and not before.isalnum()):
+            return 2
+        return 4 if n_contexts == 5 and before.isascii() else 3
 
     def _token_end(self, step: Step, text: str, start: int, stop: int) -> int:
         """Return where the token ends within a match that includes its trailing context."""

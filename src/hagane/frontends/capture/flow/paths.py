@@ -23,7 +23,7 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.heap import join_contents
+from hagane.frontends.python.values.heap import is_same_number, join_contents
 from hagane.frontends.python.values.memory import COMPLEX, WRITTEN, base_of, is_same_view
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -339,7 +339,7 @@ class Paths(Plain):
         return self.emit.of_kinds(found, also | {tensor.dtype})
 
     def _join_reals(self, condition: Term, yes: Value, no: Value) -> Value:
-        if type(yes) is type(no) and isinstance(yes, int | float) and yes == no:
+        if isinstance(yes, int | float) and is_same_number(yes, no):
             return yes
         also = self.emit.also(yes) | self.emit.also(no)
         if isinstance(yes, int | Expr) or isinstance(no, int | Expr):

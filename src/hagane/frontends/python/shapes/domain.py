@@ -9,6 +9,7 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.shapes.loops import Loops
+from hagane.frontends.python.values.heap import is_same_number
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -123,7 +124,7 @@ class Shapes(Loops):
         if isinstance(yes, Tensor) and isinstance(no, Tensor):
             return self._join_tensors(condition, yes, no)
         if isinstance(yes, float | Real) and isinstance(no, float | Real):
-            return yes if yes == no else Real()
+            return yes if is_same_number(yes, no) else Real()
         if isinstance(yes, Choice) or isinstance(no, Choice):
             absent = [_absence(yes), _absence(no)]
             if absent != [FALSE, FALSE]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from operator import is_
@@ -239,6 +240,14 @@ def _shown(content: Any) -> tuple[Any, ...]:
     if isinstance(content, dict):
         return tuple(content)
     return content if isinstance(content, tuple) else (content,)
+
+
+def is_same_number(yes: Value, no: Value) -> bool:
+    """Tell whether numbers of two paths are one number: 0.0 is not -0.0."""
+    if type(yes) is not type(no) or yes != no:
+        return False
+    floats = isinstance(yes, float) and isinstance(no, float)
+    return not floats or math.copysign(1, yes) == math.copysign(1, no)
 
 
 def join_contents(

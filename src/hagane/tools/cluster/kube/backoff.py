@@ -143,6 +143,9 @@ class BackoffQueue:
         table = self._table
         if table is None or table[1].shape[1] != len(cluster.resources):
             groups = list(self._stuck)
+            for group in groups:  # a resource seen for the first time adds a column
+                for name in next(iter(self._stuck[group].values())).pod.requests:
+                    cluster.resource(name)
             needs = np.zeros((len(groups), len(cluster.resources)), dtype=np.int64)
             devices = np.zeros((len(groups), 2), dtype=np.int64)
             for index, group in enumerate(groups):
@@ -152,9 +155,6 @@ class BackoffQueue:
                 needs[index, PODS] = 1
                 if pod.gpu is not None:
                     devices[index] = pod.gpu.count, pod.gpu.milli
-            # A resource seen for the first time widens the columns; fill again.
-            if needs.shape[1] != len(cluster.resources):
-                return self._needs(cluster)
             self._table = table = (groups, needs, devices)
         return table
 

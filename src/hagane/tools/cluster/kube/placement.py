@@ -77,7 +77,7 @@ def find_feasible(
                 break
         rows = np.flatnonzero(mask) + window.start
         if nominated and rows.size:
-            rows = _respecting(nominated, active, cycle, rows)
+            rows = _respecting(nominated, profile.filters, cycle, rows)
         if count + rows.size >= wanted and not whole:
             rows = rows[: wanted - count]
             tried += int(rows[-1]) - window.start + 1
@@ -153,8 +153,11 @@ def _promised(nominated: Nominated, cluster: Cluster, pod: Pod, row: int) -> lis
     ]
 
 
-def _respecting(nominated: Nominated, active: Iterable[Filter], cycle: Cycle, rows: Ints) -> Ints:
-    """Drop rows on which the pod would not fit beside the pods promised to them."""
+def _respecting(nominated: Nominated, rules: Iterable[Filter], cycle: Cycle, rows: Ints) -> Ints:
+    """Drop rows on which the pod would not fit beside the pods promised to them.
+
+    All rules count: one that no pod asked for yet may be asked for by a promised one.
+    """
     cluster = cycle.cluster
     keep = np.ones(rows.size, dtype=bool)
     for index, row in enumerate(rows.tolist()):
@@ -165,7 +168,7 @@ def _respecting(nominated: Nominated, active: Iterable[Filter], cycle: Cycle, ro
             cluster.bind(other, row)
         again = Cycle(cycle.pod, cluster, cycle.version)
         one = np.array([row], dtype=np.int64)
-        keep[index] = all(_passes(rule, again, one) for rule in active)
+        keep[index] = all(_passes(rule, again, one) for rule in rules)
         for other in promised:
             cluster.unbind(other.key)
     return rows[keep]

@@ -170,6 +170,12 @@ class KubeScheduler(Scheduler):
     def _preempt(self, cycle: Cycle, entry: Waiting, clock: float) -> Iterator[SchedulerAction]:
         best = self.preempt(cycle)
         if best is None:
+            promised = self.promised.get(entry.pod.key)
+            if promised is not None and eligible(cycle.cluster, cycle.pod):
+                # No eviction makes room for it any more: others may have what was promised to it.
+                self._forget(entry.pod.key)
+                entry.pod = replace(entry.pod, nominated="")
+                self.backoff.freed({promised}, clock, cycle.cluster)
             self.backoff.fail(entry, clock)
             return
         row = cycle.cluster.rows[best.node]

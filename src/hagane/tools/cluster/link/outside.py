@@ -9,9 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from hagane.tools.cluster.errors import SchedulerFault
-from hagane.tools.cluster.link import namespaces
-from hagane.tools.cluster.link.apiserver import PREEMPTED, ApiServer
-from hagane.tools.cluster.link.reports import (
+from hagane.tools.cluster.link.api.apiserver import PREEMPTED, ApiServer
+from hagane.tools.cluster.link.objects import namespaces
+from hagane.tools.cluster.link.objects.workloads import PLURALS, abandon, keep_up
+from hagane.tools.cluster.link.wire import (
+    budget_object,
+    node_object,
+    pod_object,
+    workload_object,
+    workload_status,
+)
+from hagane.tools.cluster.link.writes.reports import (
     add_budget,
     add_node,
     read_created,
@@ -22,14 +30,6 @@ from hagane.tools.cluster.link.reports import (
     report_pod,
     unschedulable,
 )
-from hagane.tools.cluster.link.wire import (
-    budget_object,
-    node_object,
-    pod_object,
-    workload_object,
-    workload_status,
-)
-from hagane.tools.cluster.link.workloads import PLURALS, abandon, keep_up
 from hagane.tools.cluster.model.objects import Pod
 from hagane.tools.cluster.sim.actions import Bind, Evict, SchedulerAction
 from hagane.tools.cluster.sim.controllers import Controller

@@ -1,6 +1,7 @@
 """Sums over a run: integrals over time, and statistics of pods that are done.
 
-Nothing here grows with the number of finished pods except the samples of a reservoir.
+Nothing here grows with the number of finished pods except the samples of a reservoir; pairs of pods
+that preempt each other are counted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,16 @@ from hagane.tools.cluster.sim.shares import GPU_RESOURCES, UserShare, gpus_of, u
 from hagane.tools.cluster.state import CPU, MEMORY, Cluster
 
 _RESERVOIR = 65536
+_MANY_EVICTIONS = 1000  # of a pod by another one
+
+
+def endless(key: str, by: str, node: str) -> str:
+    """Return the text about a pod that is preempted again and again."""
+    return (
+        f"pod {by!r} preempted pod {key!r} on node {node!r} {_MANY_EVICTIONS} times, and could not "
+        "take the room: its rules (affinity, topology spread) forbid it beside that pod, and that "
+        "pod comes back first; give the pods nodes of their own, or end the run by 'until'"
+    )
 
 
 @dataclass(slots=True)
@@ -82,6 +93,7 @@ class Accounting:
             ),
             0,
         )
+        self.evictions: dict[tuple[str, str], int] = {}
         self.waiting = Statistic()
         self.completion = Statistic()
         self.slowdown = Statistic()
@@ -96,6 +108,12 @@ class Accounting:
                 requests = pod.requests
                 cpu, memory = requests.get("cpu", 0) / 1000, requests.get("memory", 0)
                 self._hold(pod, cpu, memory, gpus_of(requests))
+
+    def preempt(self, key: str, by: str) -> bool:
+        """Count a preemption; return whether this pair has had so many that they will not end."""
+        self.counts["preempted"] += 1
+        self.evictions[key, by] = self.evictions.get((key, by), 0) + 1
+        return self.evictions[key, by] > _MANY_EVICTIONS
 
     def refresh(self) -> None:
         """Count afresh the resources of nodes and pods; call when nodes change."""

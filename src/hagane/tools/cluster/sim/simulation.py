@@ -15,7 +15,7 @@ from hagane.events import EventHeap, EventLog, Scheduled
 from hagane.tools.cluster.errors import InvalidManifest, SchedulerFault
 from hagane.tools.cluster.fragmentation import Kind, Workload, frequent, kind_of
 from hagane.tools.cluster.model.objects import Pod
-from hagane.tools.cluster.sim.accounting import Accounting
+from hagane.tools.cluster.sim.accounting import Accounting, endless
 from hagane.tools.cluster.sim.actions import Bind, Delete, Evict, Submit, Terminate, Update
 from hagane.tools.cluster.sim.collection import rare_collection
 from hagane.tools.cluster.sim.life import Life, Running
@@ -449,7 +449,8 @@ class Simulation:
                 "only bound pods are evicted",
                 f"scheduler {self.scheduler.name!r} evicted pod {key!r}, which is not bound",
             )
-        self.books.counts["preempted"] += 1
+        if self.books.preempt(key, by) and self.options.until is None:
+            raise self._fault("preemption ends", endless(key, by, self.node_name(running.row)))
         self.log.write(self.clock, "evict", pod=key, node=self.node_name(running.row), by=by)
         self.life.terminate(running, "preempted")
 

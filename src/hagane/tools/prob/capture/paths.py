@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
-from hagane.frontends.python.values.heap import join_contents
+from hagane.frontends.python.values.heap import is_same_number, join_contents
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -255,10 +255,12 @@ class Paths(Plain):
         if isinstance(yes, bool | Truth) and isinstance(no, bool | Truth):
             a, b = (self.core.as_term(self.core.truth(value)) for value in (yes, no))
             return self.core.as_truth(self.flag(choose(condition, a, b)))
+        if isinstance(yes, bool | Truth) is not isinstance(no, bool | Truth):
+            return Choice(condition, yes, no)  # True is not 1 where a program asks
         if _is_number(yes) and _is_number(no):
             return self.join_numbers(condition, self.counted(yes), self.counted(no))
         if isinstance(yes, float | Real) and isinstance(no, float | Real):
-            return yes if yes == no else Real()
+            return yes if is_same_number(yes, no) else Real()
         return self.core.join_parts(condition, yes, no)
 
     def join_numbers(self, condition: Term, yes: Dim, no: Dim) -> Dim:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import functools
+import weakref
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from hagane.errors import HaganeError
 from hagane.frontends.python.interpret.arithmetic import BINARY
+from hagane.frontends.python.interpret.setting.metaclasses import refuse_construction
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
+    Class,
     DictRef,
     Frame,
     Host,
@@ -40,6 +44,8 @@ _REFUSED: dict[type[ast.AST], str] = {
 }
 _CONTAINERS = ListRef | DictRef | SetRef
 _ONCE = (functools.cache, functools.lru_cache, functools.cached_property)
+_LOOKING = (locals, vars, dir, globals, eval, exec)
+_MOMENT = (weakref.ref, weakref.proxy, weakref.WeakMethod, weakref.finalize, id)
 
 
 class Strict(Turns):
@@ -214,14 +220,22 @@ class Strict(Turns):
     ) -> Value:
         """Call any value, if it draws from no other source and each time anew."""
         if isinstance(function, Host):
-            self._check_real(function.object)
+            self._check_real(function.object, arguments)
+        elif isinstance(function, Class):
+            refuse_construction(self.core, function)
         value = super().call(function, arguments, keywords)
         self._note_keys(value)
         return value
 
-    def _check_real(self, found: Any) -> None:
+    def _check_real(self, found: Any, arguments: Sequence[Value]) -> None:
         if any(found is one for one in _ONCE):
             self.refuse("a cached function draws once only; leave the cache out")
+        if any(found is one for one in _LOOKING) and not (found is vars and arguments):
+            self.refuse(f"'{found.__name__}' tells names, and draws decide which there are")
+        if isinstance(getattr(found, "__self__", None), ContextVar) and found.__name__ != "get":
+            self.refuse("a context variable, which is older than a run, is changed by it")
+        if any(found is one for one in _MOMENT):
+            self.refuse(f"'{found.__name__}' tells objects apart by how long they are there")
         module = (getattr(found, "__module__", None) or "").partition(".")[0]
         owner = type(getattr(found, "__self__", None)).__module__
         if "random" in (module, owner) or "numpy" in (module, owner.partition(".")[0]):

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from hagane.tools.prob.replay.names import Names
+from hagane.tools.prob.replay.names import Names, looks_around
 from hagane.tools.prob.replay.unordered import NUMBERS, SETS, Uses
 
-_ALL_AT_ONCE = ("locals", "globals", "vars", "eval", "exec", "dir")
 _CHANGES = ("append", "extend", "insert", "add", "update", "pop", "remove", "discard")
 _COUNTS = ("max", "min", "sum", "sorted", "any", "all", "len", "set")
 _SORTED = frozenset((int, bool, str))
@@ -148,7 +147,7 @@ def alike(
         code: What is run of it.
     """
     names = Names(function, tree, code)
-    if _tells_all(names, tree):
+    if _tells_all(tree):
         return Alike((), frozenset()), {}
     values = _Values(names)
     found = values.groups()
@@ -163,9 +162,9 @@ def alike(
     }
 
 
-def _tells_all(names: Names, tree: ast.FunctionDef) -> bool:
+def _tells_all(tree: ast.FunctionDef) -> bool:
     """Return whether a function may read its variables in ways that its text does not show."""
-    return any(name in names.uses for name in _ALL_AT_ONCE) or any(
+    return looks_around(tree) or any(
         isinstance(node, ast.ExceptHandler) and node.name for node in ast.walk(tree)
     )
 

@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from fractions import Fraction
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -49,7 +50,7 @@ class _Freezing:
             # NaN is its own: two runs that have one go on alike.
             return kind, str(value) if kind in (float, complex) else value
         if isinstance(value, _NAMED):
-            return "named", id(value)
+            return "named", value  # and not its place in memory, which others may take
         if kind is tuple:
             return "tuple", tuple(map(self.key, value))
         if id(value) in self._numbers:
@@ -64,12 +65,13 @@ class _Freezing:
             return items, self._fields(value), self.key(getattr(value, "default_factory", None))
         if type(value) in (list, set) and set(map(type, value)) <= _WHOLE:
             # Many states hold such; numbers and keys of them are not equal to keys of others.
-            return tuple(value) if type(value) is list else frozenset(value)
+            return tuple(value)
         if isinstance(value, list | tuple | deque):
             longest = value.maxlen if isinstance(value, deque) else None
             return tuple(map(self.key, value)), longest, self._fields(value)
         if isinstance(value, set | frozenset):
-            return frozenset(map(self.key, value)), self._fields(value)
+            # Where hashes collide, the order tells which item came first.
+            return tuple(map(self.key, value)), self._fields(value)
         if isinstance(value, range):
             return value.start, value.stop, value.step
         if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
@@ -82,15 +84,28 @@ class _Freezing:
             except ValueError:  # empty
                 return ()
         if isinstance(value, FunctionType):
-            cells = tuple(map(self.key, value.__closure__ or ()))
-            return id(value.__code__), cells, self.key(value.__defaults__)
+            given = (value.__closure__, value.__defaults__, value.__kwdefaults__)
+            return value.__code__, tuple(map(self.key, given)), self._fields(value)
         if isinstance(value, bytearray | str | int | float | bytes):
             return bytes(value) if isinstance(value, bytearray) else str(value), self._fields(value)
         if hasattr(value, "__next__") and type(value).__module__ in ("builtins", "itertools"):
             return self._iterator(value)
-        if hasattr(value, "__next__") or not _is_of_python(type(value)):
+        if isinstance(value, ContextVar):
+            return value, self.key(value.get(None))
+        if hasattr(value, "__next__"):
             raise Unfrozen
+        if not _is_of_python(type(value)):
+            return self._pickled(value)
         return self._fields(value)
+
+    def _pickled(self, value: Any) -> Any:
+        """Return the key of what an object of a class in C is pickled as (a date, a number)."""
+        if value.__reduce_ex__.__qualname__.partition(".")[0] != "object":
+            raise Unfrozen
+        try:
+            return self.key(value.__reduce_ex__(4))
+        except TypeError:
+            raise Unfrozen from None
 
     def _iterator(self, value: Any) -> Any:
         try:
@@ -116,11 +131,15 @@ class _Freezing:
 def _is_of_python(kind: type) -> bool:
     """Tell whether all of an object's state lies in its fields, as in classes of Python."""
     slots = 0
-    for cls in kind.__mro__:
+    for cls in kind.__mro__[:-1]:
+        if not cls.__flags__ & _MADE_IN_PYTHON:
+            return False
         own = cls.__dict__.get("__slots__", ())
         slots += 1 if isinstance(own, str) else len(tuple(own))
-    # Beside its fields such an object has a dictionary and a list of weak references at most.
-    return kind.__basicsize__ <= object.__basicsize__ + _POINTER * (slots + 2)
+        # A dictionary, and a list of weak references, which classes in C do not show.
+        slots += ("__dict__" in vars(cls)) + ("__weakref__" in vars(cls))
+    return kind.__basicsize__ <= object.__basicsize__ + _POINTER * slots
 
 
 _POINTER = 8
+_MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; the size tells those that C makes

@@ -14,6 +14,7 @@ from typing import Any
 from hagane.tools.prob.replay.alike import Alike, alike
 from hagane.tools.prob.replay.counters import counters_of, idle_of
 from hagane.tools.prob.replay.looped import looped
+from hagane.tools.prob.replay.names import looks_around
 from hagane.tools.prob.replay.unordered import is_dealing, unordered
 from hagane.tools.prob.replay.walkers import Walker, added, walkers_of
 
@@ -78,18 +79,23 @@ def marked(function: Callable[..., Any], tree: ast.FunctionDef) -> Marked:
         tree: Its definition.
     """
     assert isinstance(function, FunctionType)
-    tree = looped(function, tree)
-    counters = frozenset(sorted(counters_of(tree) - {*function.__code__.co_cellvars})[:1])
+    all_read = looks_around(tree)
+    tree = tree if all_read else looped(function, tree)
     shared = {*function.__code__.co_cellvars, *function.__code__.co_freevars}
-    walkers = tuple(each for each in walkers_of(tree) if each.name not in shared)
-    idle = idle_of(tree)
+    counters: frozenset[str] = frozenset()
+    walkers: tuple[Walker, ...] = ()
+    idle: frozenset[str] = frozenset()
+    if not all_read:
+        counters = frozenset(sorted(counters_of(tree) - {*function.__code__.co_cellvars})[:1])
+        walkers = tuple(each for each in walkers_of(tree) if each.name not in shared)
+        idle = idle_of(tree)
     same, draws = alike(function, tree, _compiled(function, copy.deepcopy(tree)))
     marking = _Marking(counters, frozenset(each.name for each in walkers))
     own = _Dealing(copy.deepcopy(_Drawing(draws).visit(tree))).made
     own.body = [marking.visit(statement) for statement in own.body]
     found = _compiled(function, own)
     idle -= {*found.co_cellvars, *found.co_freevars}
-    live = {at: names - idle for at, names in _liveness(found).items()}
+    live = {at: names - idle for at, names in _liveness(found, all_read).items()}
     return Marked(function, found, tuple(marking.loops), live, counters, walkers, same)
 
 
@@ -253,15 +259,16 @@ class _Marking(ast.NodeTransformer):
         return node
 
 
-def _liveness(code: CodeType) -> dict[int, frozenset[str]]:
+def _liveness(code: CodeType, all_read: bool) -> dict[int, frozenset[str]]:
     """Return the variables that may be read after each instruction, before they are set.
 
-    Captured variables count as read. Any instruction that a handler guards may lead there.
+    Captured variables count as read, all variables where ``all_read``. Any instruction that a
+    handler guards may lead there.
     """
     steps = list(dis.get_instructions(code))
     places = range(0, len(code.co_code), 2)
     guards = _guards(code)
-    if guards is None:
+    if guards is None or all_read:
         every = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
         return dict.fromkeys(places, every)
     held = frozenset((*code.co_cellvars, *code.co_freevars))

@@ -18,6 +18,20 @@ EVEN = (random.randint, random.randrange, random.getrandbits, rand)
 _DRAWING = (*EVEN, random.choice, random.choices, flip, choose)
 _PLAIN = (int, str)
 
+# Functions that read variables without naming them.
+_LOOKING = frozenset(
+    ("locals", "globals", "vars", "eval", "exec", "dir", "_getframe", "currentframe", "stack")
+)
+
+
+def looks_around(tree: ast.AST) -> bool:
+    """Tell whether code may read its variables in ways that its text does not show."""
+    for node in ast.walk(tree):
+        name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+        if name in _LOOKING:
+            return True
+    return False
+
 
 class Names:
     """The names of a function.

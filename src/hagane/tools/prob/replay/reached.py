@@ -11,6 +11,7 @@ from typing import Any
 from hagane.frontends.python.load.lift import is_standard
 
 _MOST_OBJECTS = 20_000
+_OURS = __name__.partition(".")[0]
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -44,7 +45,7 @@ def reached(function: FunctionType) -> Reached:
         seen[id(value)] = value
         if isinstance(value, kinds):
             generators.append(value)
-        elif isinstance(value, FunctionType) and _is_own(value):
+        elif isinstance(value, FunctionType) and is_own(value):
             namespaces[id(value.__globals__)] = value.__globals__
             waiting += _known(value)
         else:
@@ -59,12 +60,14 @@ def _kinds() -> tuple[type, ...]:
     return found if not hasattr(torch, "Generator") else (*found, torch.Generator)
 
 
-def _is_own(value: Any) -> bool:
+def is_own(value: Any) -> bool:
+    """Tell whether a function or class belongs to the program, not to a library."""
     if isinstance(value, FunctionType):
         where = value.__code__.co_filename
     else:
         where = getattr(sys.modules.get(value.__module__), "__file__", None) or ""
-    return not is_standard(value) and not any(part in where for part in _INSTALLED)
+    ours = (value.__module__ or "").partition(".")[0] == _OURS
+    return not (ours or is_standard(value) or any(part in where for part in _INSTALLED))
 
 
 def _known(function: FunctionType) -> Iterator[Any]:
@@ -97,7 +100,7 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, type):
-        if _is_own(value):
+        if is_own(value):
             yield from vars(value).values()
             yield from value.__bases__
     elif isinstance(value, property):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,9 +216,9 @@ def read_sources(
 ) -> Sources:
     """Return the sources with absolute paths, so that a simulator may run elsewhere."""
     return Sources(
-        tuple(Path(path).resolve() for path in files),
+        tuple(Path(os.path.realpath(path)) for path in files),
         top,
-        tuple(Path(path).resolve() for path in include),
+        tuple(Path(os.path.realpath(path)) for path in include),
         tuple(defines),
         dict(parameters or {}),
     )

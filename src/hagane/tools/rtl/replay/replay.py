@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -262,7 +263,7 @@ def _apart(matched: dict[LinePoint, tuple[int, ...]], keys: Sequence[PointKey]) 
 
 
 def _real(path: str) -> str:
-    return str(Path(path).resolve())
+    return os.path.realpath(path)
 
 
 def _plain(scope: str) -> str:

@@ -1,9 +1,9 @@
 """A Kubernetes API server: the requests of schedulers, informers and kubectl over a store.
 
 Served are discovery, and list, get, watch, creation, change and deletion of the objects in
-:mod:`hagane.tools.cluster.link.resources`, bindings and evictions of pods. Changes of pods, nodes
-and budgets are passed on to the simulation; of other kinds they are kept as they come. Bodies are
-JSON. The interface is that of the Kubernetes API concepts page (1.34).
+:mod:`hagane.tools.cluster.link.objects.resources`, bindings and evictions of pods. Changes of pods,
+nodes and budgets are passed on to the simulation; of other kinds they are kept as they come. Bodies
+are JSON. The interface is that of the Kubernetes API concepts page (1.34).
 """
 
 from __future__ import annotations
@@ -13,10 +13,26 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
-from hagane.tools.cluster.link import namespaces, priorities, resources, tables
-from hagane.tools.cluster.link.accepting import wants_table
-from hagane.tools.cluster.link.bodies import APPLY, is_dry, read_body, read_options
-from hagane.tools.cluster.link.changing import (
+from hagane.tools.cluster.link.api.accepting import wants_table
+from hagane.tools.cluster.link.api.openapi import (
+    OLDER,
+    OLDER_TYPE,
+    described,
+    described_versions,
+)
+from hagane.tools.cluster.link.listening import BadBody, Listening
+from hagane.tools.cluster.link.objects import namespaces, priorities, resources
+from hagane.tools.cluster.link.objects.collecting import NOTHING, belonging, check_deletion
+from hagane.tools.cluster.link.objects.refusal import Refused, status
+from hagane.tools.cluster.link.objects.resources import Resource
+from hagane.tools.cluster.link.objects.store import Store
+from hagane.tools.cluster.link.objects.target import OF_CONTAINERS, Target
+from hagane.tools.cluster.link.objects.workloads import KINDS, is_owned, read_made
+from hagane.tools.cluster.link.reads import tables
+from hagane.tools.cluster.link.reads.listing import lines, listed
+from hagane.tools.cluster.link.reads.selecting import BadSelector, chooser
+from hagane.tools.cluster.link.writes.bodies import APPLY, is_dry, read_body, read_options
+from hagane.tools.cluster.link.writes.changing import (
     applied_to,
     check_labels,
     check_pod,
@@ -35,22 +51,8 @@ from hagane.tools.cluster.link.changing import (
     with_data,
     with_defaults,
 )
-from hagane.tools.cluster.link.collecting import NOTHING, belonging, check_deletion
-from hagane.tools.cluster.link.fields import after_update, read_managed, with_managed
-from hagane.tools.cluster.link.listening import BadBody, Listening
-from hagane.tools.cluster.link.listing import Refused, lines, listed, status
-from hagane.tools.cluster.link.openapi import (
-    OLDER,
-    OLDER_TYPE,
-    described,
-    described_versions,
-)
-from hagane.tools.cluster.link.reports import read_created
-from hagane.tools.cluster.link.resources import Resource
-from hagane.tools.cluster.link.selecting import BadSelector, chooser
-from hagane.tools.cluster.link.store import Store
-from hagane.tools.cluster.link.target import OF_CONTAINERS, Target
-from hagane.tools.cluster.link.workloads import KINDS, is_owned, read_made
+from hagane.tools.cluster.link.writes.fields import after_update, read_managed, with_managed
+from hagane.tools.cluster.link.writes.reports import read_created
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.read_objects import read_budget, read_node
 

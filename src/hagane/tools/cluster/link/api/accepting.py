@@ -10,7 +10,7 @@ resources as Tables"; RFC 9110, section 12.5.1 (weights and wildcards).
 
 from __future__ import annotations
 
-from hagane.tools.cluster.link.listing import Refused
+from hagane.tools.cluster.link.objects.refusal import Refused
 
 _SERVED = {"application/json": 0, "application/*": 1, "*/*": 2}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hagane.tools.cluster.link import resources
-from hagane.tools.cluster.link.listing import Refused
-from hagane.tools.cluster.link.resources import Resource
+from hagane.tools.cluster.link.objects import resources
+from hagane.tools.cluster.link.objects.refusal import Refused
+from hagane.tools.cluster.link.objects.resources import Resource
 
 # What only running containers have.
 OF_CONTAINERS = ("attach", "exec", "log", "portforward", "proxy")

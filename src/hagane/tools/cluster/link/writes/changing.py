@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hagane.tools.cluster.link.applying import Conflict, Doubled, applied
-from hagane.tools.cluster.link.bodies import JSON_PATCH, STRATEGIC
-from hagane.tools.cluster.link.listing import Refused
-from hagane.tools.cluster.link.patching import BadPatch, json_patched, merged
-from hagane.tools.cluster.link.resources import Resource
-from hagane.tools.cluster.link.selecting import is_label
-from hagane.tools.cluster.link.strategic import BadStrategicPatch, patched_strategically
-from hagane.tools.cluster.link.target import Target
+from hagane.tools.cluster.link.objects.refusal import Refused
+from hagane.tools.cluster.link.objects.resources import Resource
+from hagane.tools.cluster.link.objects.target import Target
+from hagane.tools.cluster.link.reads.selecting import is_label
+from hagane.tools.cluster.link.writes.applying import Conflict, Doubled, applied
+from hagane.tools.cluster.link.writes.bodies import JSON_PATCH, STRATEGIC
+from hagane.tools.cluster.link.writes.patching import BadPatch, json_patched, merged
+from hagane.tools.cluster.link.writes.strategic import BadStrategicPatch, patched_strategically
 from hagane.tools.cluster.model.documents import Place
 from hagane.tools.cluster.model.quantity import amount
 from hagane.tools.cluster.model.read_objects import read_budget
@@ -196,7 +196,7 @@ def patched(value: Mapping[str, Any], body: Any, form: str) -> dict[str, Any]:
     Args:
         value: The object.
         body: The patch.
-        form: Its form, of :mod:`hagane.tools.cluster.link.bodies`.
+        form: Its form, of :mod:`hagane.tools.cluster.link.writes.bodies`.
 
     Raises:
         Refused: The patch does not fit, or speaks of an earlier version.

@@ -7,7 +7,7 @@ from typing import Any
 
 from hagane.tools.cluster.errors import InvalidManifest
 from hagane.tools.cluster.link.listening import BadBody, read_bytes, read_json
-from hagane.tools.cluster.link.listing import Refused
+from hagane.tools.cluster.link.objects.refusal import Refused
 from hagane.tools.cluster.model.documents import parse_documents
 
 # How the body of a change is meant: a whole object (or a merge patch), a JSON patch, a strategic

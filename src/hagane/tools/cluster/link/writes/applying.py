@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hagane.tools.cluster.link.fields import (
+from hagane.tools.cluster.link.writes.fields import (
     Item,
     Managed,
     Member,
@@ -24,7 +24,7 @@ from hagane.tools.cluster.link.fields import (
     with_managed,
     written,
 )
-from hagane.tools.cluster.link.strategic import identity, keys_of
+from hagane.tools.cluster.link.writes.strategic import identity, keys_of
 
 
 class Conflict(Exception):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hagane.tools.cluster.link import resources
-from hagane.tools.cluster.link.listing import Refused
-from hagane.tools.cluster.link.resources import Resource
-from hagane.tools.cluster.link.store import Store
+from hagane.tools.cluster.link.objects import resources
+from hagane.tools.cluster.link.objects.refusal import Refused
+from hagane.tools.cluster.link.objects.resources import Resource
+from hagane.tools.cluster.link.objects.store import Store
 
 # Of a list of objects no single one is compared with what the client has read.
 NOTHING: Mapping[str, Any] = {"metadata": {}}

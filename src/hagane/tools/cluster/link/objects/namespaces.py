@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hagane.tools.cluster.link.listing import Refused
-from hagane.tools.cluster.link.store import Store
+from hagane.tools.cluster.link.objects.refusal import Refused
+from hagane.tools.cluster.link.objects.store import Store
 from hagane.tools.cluster.sim.snapshot import rfc3339
 
 # Every cluster begins with these.

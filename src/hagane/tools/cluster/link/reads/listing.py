@@ -8,37 +8,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from hagane.tools.cluster.link.resources import Resource
-from hagane.tools.cluster.link.selecting import Chosen
-from hagane.tools.cluster.link.store import Change, Compacted, Store
-from hagane.tools.cluster.link.tables import table
+from hagane.tools.cluster.link.objects.refusal import Refused, status
+from hagane.tools.cluster.link.objects.resources import Resource
+from hagane.tools.cluster.link.objects.store import Change, Compacted, Store
+from hagane.tools.cluster.link.reads.selecting import Chosen
+from hagane.tools.cluster.link.reads.tables import table
 
 # Seconds between bookmarks, as informers expect about one a minute.
 _BOOKMARK = 30.0
 _PATIENCE = 0.5
 _TOO_OLD = "too old resource version: list again"
-
-
-class Refused(Exception):
-    """A request that is answered with a status."""
-
-    def __init__(self, code: int, reason: str, message: str):
-        super().__init__(message)
-        self.code = code
-        self.status = status(code, reason, message)
-
-
-def status(code: int, reason: str, message: str) -> dict[str, Any]:
-    """Return a failure as an object."""
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "code": code,
-    }
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:

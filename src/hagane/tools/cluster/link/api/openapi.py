@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hagane.tools.cluster.link.resources import RESOURCES, VERSION, Resource
+from hagane.tools.cluster.link.objects.resources import RESOURCES, VERSION, Resource
 
 # The older description, as a message of protocol buffers without any field: for lists in manifests
 # kubectl takes schemas from there, and checks no objects that have none.

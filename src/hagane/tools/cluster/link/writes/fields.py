@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hagane.tools.cluster.link.strategic import SETS, identity, keys_of
+from hagane.tools.cluster.link.writes.strategic import SETS, identity, keys_of
 
 # What the server sets, and what says which object is meant: nobody manages these.
 _NOBODY = ("apiVersion", "kind")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hagane.tools.cluster.link.resources import Resource
+from hagane.tools.cluster.link.objects.resources import Resource
 
 # The name of a column, whether it is for wide tables alone, and its cell for an object.
 Column = tuple[str, bool, Callable[[Mapping[str, Any]], Any]]

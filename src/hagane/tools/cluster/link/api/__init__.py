@@ -1,0 +1,1 @@
+"""The API server: requests of schedulers, informers and kubectl, and its description of itself."""

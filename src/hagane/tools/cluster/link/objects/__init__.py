@@ -1,0 +1,1 @@
+"""What the API server holds: objects by resource, and what belongs to which."""

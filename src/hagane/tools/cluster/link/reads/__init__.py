@@ -1,0 +1,1 @@
+"""Reads of the API server's clients: lists, watches, selectors, tables."""
