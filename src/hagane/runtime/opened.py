@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from hagane.errors import InvalidArgument
 from hagane.graph import files_beside, write
 from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
+from hagane.machine import Lock
 from hagane.native.ready.caller import Caller, make_entry
 from hagane.ops.values import tensor_to_array
 from hagane.runtime.backends.native import NativePart
