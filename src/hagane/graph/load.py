@@ -20,6 +20,7 @@ from hagane.graph.verify import verify
 from hagane.graph.walk import all_nodes
 from hagane.graph.weights import StoredTensor, WeightStore
 from hagane.graph.wire import Irregular, without_weights
+from hagane.machine import is_of_handler
 
 # Weights of fewer bytes are read with the graph.
 _LEAST_STORED = 4096
@@ -61,6 +62,8 @@ def load(source: ModelSource) -> ir.Model:
         try:
             InlinePass()(model)
         except Exception as error:
+            if is_of_handler(error):
+                raise
             raise InvalidGraph(f"the model's functions cannot be inlined: {error}") from error
     _check_outputs(model.graph)
     verify(model)
@@ -196,6 +199,8 @@ def _from_proto(
         if store is not None:
             _keep_stored(model.graph, store, place)
     except Exception as error:  # onnx_ir raises errors of many classes
+        if is_of_handler(error):
+            raise
         raise InvalidModel(f"{what} is a damaged ONNX model: {_root_cause(error)}") from error
     model.meta[_BESIDE] = tuple(sorted(beside))
     return model
