@@ -11,8 +11,9 @@ def is_of_handler(error: BaseException) -> bool:
     codes: set[CodeType] = set()
     for number in signal.valid_signals():
         handler = signal.getsignal(number)
-        function = getattr(handler, "__func__", handler)
-        codes |= {function.__code__} if hasattr(function, "__code__") else set()
+        code = getattr(getattr(handler, "__func__", handler), "__code__", None)
+        if isinstance(code, CodeType):
+            codes.add(code)
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code not in codes:
         trace = trace.tb_next
