@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import threading
 
 import pytest
@@ -54,4 +56,42 @@ def test_a_child_process_finds_the_lock_free_while_a_thread_holds_it() -> None:
     holder.join()
     assert os.waitstatus_to_exitcode(status) == 0
     with lock:
+        pass
+
+
+class Late(Exception):
+    """Raised by the handler of a signal."""
+
+
+def test_a_signal_whose_handler_raises_leaves_no_lock_held() -> None:
+    lock, raised = Lock(), 0
+
+    def late(*_: object) -> None:
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        for _ in range(100):
+            with contextlib.suppress(Late):
+                signal.setitimer(signal.ITIMER_REAL, 5e-4)
+                try:
+                    while True:
+                        with lock:
+                            pass
+                except Late:
+                    raised += 1
+            taken = threading.Thread(target=lock.__enter__)
+            taken.start()
+            taken.join(20)
+            assert not taken.is_alive(), "the lock was held for ever"
+            lock = Lock()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert raised > 50
+
+
+def test_what_the_holder_calls_may_take_the_lock_again() -> None:
+    lock = Lock()
+    with lock, lock:
         pass

@@ -28,6 +28,7 @@ class Drawn:
         constants: Initializers.
         ordered: Whether every number is the same in all engines, so that it may decide something.
         last: The name of the value.
+        functions: Of the model.
     """
 
     draw: st.DrawFn
@@ -37,14 +38,10 @@ class Drawn:
     constants: dict[str, np.ndarray] = field(default_factory=dict)
     ordered: bool = True
     last: str = "x"
+    functions: list[onnx.FunctionProto] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        lines = [
-            f"{', '.join(n.output)} = {n.op_type}({', '.join(n.input)}"
-            + "".join(f", {a.name}={helper.get_attribute_value(a)}" for a in n.attribute)
-            + ")"
-            for n in self.nodes
-        ]
+        lines = list(map(_line, self.nodes))
         lines += [f"{name} = {array.tolist()}" for name, array in self.constants.items()]
         return "; ".join([f"x {self.dtype} of rank {self.rank} at the end", *lines])
 
@@ -67,6 +64,18 @@ class Drawn:
 
     def axis(self) -> int:
         return self.draw(st.integers(-self.rank, self.rank - 1))
+
+
+def _line(node: onnx.NodeProto) -> str:
+    more = "".join(f", {a.name}={_text(helper.get_attribute_value(a))}" for a in node.attribute)
+    return f"{', '.join(node.output)} = {node.op_type}({', '.join(node.input)}{more})"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, onnx.GraphProto):
+        return str(value)
+    given = ", ".join(each.name for each in value.input)
+    return f"[{given}: {'; '.join(map(_line, value.node))}: {[o.name for o in value.output]}]"
 
 
 def _unary(g: Drawn) -> None:
@@ -94,7 +103,9 @@ def _twice(g: Drawn) -> None:
 
 
 def _cast(g: Drawn) -> None:
-    to = g.draw(st.sampled_from(TYPES if g.ordered else FLOATS))
+    size = np.dtype(g.dtype).itemsize  # rounding errors stay those of the narrowest type
+    narrower = [kind for kind in FLOATS if np.dtype(kind).itemsize <= size] or ["float16"]
+    to = g.draw(st.sampled_from(TYPES if g.ordered else narrower))
     if np.dtype(g.dtype).kind == "f" and np.dtype(to).kind in "iu":
         g.add("Clip", g.constant(np.array(0, g.dtype)), g.constant(np.array(100, g.dtype)))
     g.add("Cast", to=helper.np_dtype_to_tensor_dtype(np.dtype(to)))

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hagane.errors import KernelError
 from tests.drawing import few, many
 from tests.native.agreement import same
+from tests.native.drawn_nested import NESTED
 from tests.native.drawn_operators import OPERATORS
 from tests.native.drawn_steps import STEPS, TYPES, Drawn
 from tests.native.models import model, session
@@ -35,7 +36,7 @@ def drawings(draw: st.DrawFn, most: int = 6) -> tuple[Drawn, str, int, list[tupl
     rank = draw(st.integers(1, 3))
     graph = Drawn(draw, dtype, rank)
     for _ in range(draw(st.integers(1, most))):
-        draw(st.sampled_from((*STEPS, *OPERATORS)))(graph)
+        draw(st.sampled_from((*STEPS, *OPERATORS, *NESTED)))(graph)
     sizes = st.tuples(*[st.sampled_from([3, 1, 4, 7, 17])] * rank)
     return graph, dtype, rank, draw(st.lists(sizes, min_size=2, max_size=3))
 
@@ -47,8 +48,11 @@ def check(graph: Drawn, dtype: str, rank: int, shapes: list[tuple[int, ...]]) ->
     feeds = [{"x": _numbers(dtype, shape)} for shape in shapes]
     open_sizes = {"x": [f"n{axis}" for axis in range(rank)]}
     proto = model(graph.nodes, feeds[0], [graph.last], graph.constants, open_sizes)
+    for domain in sorted({node.domain for node in graph.nodes} - {""}):
+        proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
+    proto.functions.extend(graph.functions)
     made, reference = session(proto), session(proto, engine="reference")
-    other = _onnxruntime(proto)
+    other = _onnxruntime(proto, graph.dtype)
     # States are sums of numbers of this size, and may all be small.
     summed = float(any(node.op_type in ("GRU", "LSTM", "RNN") for node in graph.nodes))
     for feed in feeds:
@@ -97,13 +101,14 @@ def _numbers(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 _REFUSED = ("NOT_IMPLEMENTED", "INVALID_GRAPH", "Type Error", "tensor cannot be reshaped")
 
 
-def _onnxruntime(proto: onnx.ModelProto) -> Any:
+def _onnxruntime(proto: onnx.ModelProto, dtype: str) -> Any:
     """Return a session, None where ONNX Runtime has no kernel for an operator and type."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     typed = onnx.shape_inference.infer_shapes(proto)
-    if not all(value.HasField("type") for value in typed.graph.output):
-        return None
+    if not typed.graph.output[0].HasField("type"):  # operators of its own are not inferred
+        kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        typed.graph.output[0].type.tensor_type.elem_type = kind
     try:
         return onnxruntime.InferenceSession(
             typed.SerializeToString(), options, providers=["CPUExecutionProvider"]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.ops.expert_cases import EXPERT_CONSTANTS, EXPERTS
+
 GENERATOR = np.random.default_rng(0)
 
 
@@ -279,6 +281,7 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
         {"mode": "bicubic", "padding_mode": "reflection", "align_corners": 1},
     ),
     "Unique": ("Unique", [np.float32([3, 1, 2, 3, 1, 7])], 3, {}),
+    **EXPERTS,
     "UnfoldTensor": ("UnfoldTensor", [f(4, 7, 3)], 1, {"size": 3, "step": 2, "dim": 1}),
     "NGramRepeatBlock": (
         "NGramRepeatBlock", [GENERATOR.integers(0, 3, (3, 8)), f(3, 4)], 1, {"ngram_size": 3},
@@ -353,6 +356,7 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
 
 # Weights, scales and positions that models have as constants.
 CONSTANT = {
+    **EXPERT_CONSTANTS,
     "MatMulBnb4": (1, 2), "MatMulBnb4 of quantiles": (1, 2),
     "MatMulNBits": (1, 2), "MatMulNBits with zero points": (1, 2, 3),
     "QLinearConv with channels last": (3, 4, 5, 8),

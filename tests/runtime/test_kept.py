@@ -281,6 +281,18 @@ def test_weights_outside_the_folder_are_never_kept(path: Path) -> None:
     assert key_of(str(path), hagane.SessionOptions()) is None
 
 
+def test_a_model_that_names_its_other_file_in_an_unusual_order_is_not_kept(path: Path) -> None:
+    weights = beside(path)
+    content = path.read_bytes()
+    key, value = b"\n\x08location", b"\x12\x05w.bin"
+    assert content.count(key + value) == 2
+    path.write_bytes(content.replace(key + value, value + key))
+    first = hagane.InferenceSession(path).run(None, feed(2))[0]
+    weights.write_bytes((2 * np.frombuffer(weights.read_bytes(), np.float32)).tobytes())
+    second = hagane.InferenceSession(path).run(None, feed(2))[0]
+    np.testing.assert_allclose(second, 2 * first, rtol=1e-5)
+
+
 def write_layers(path: Path) -> None:
     """Write a model of a convolution of open sizes, which specialises."""
     weights = np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32)

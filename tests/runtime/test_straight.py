@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ from onnx import TensorProto, helper
 
 import hagane
 from hagane.errors import KernelError
+from hagane.plugins import forget_operator, register_operator
 from tests.native.models import model, session
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -182,3 +184,35 @@ def test_threads_run_one_program_at_once() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_errors_that_the_handler_of_a_signal_raises_stay_what_they_are() -> None:
+    class Late(Exception):
+        pass
+
+    def late(*_: object) -> None:
+        raise Late
+
+    def wait(x: np.ndarray) -> np.ndarray:
+        signal.raise_signal(signal.SIGALRM)
+        return x
+
+    register_operator(
+        "Wait", domain="mine", signature="x:T -> y:T", types={"T": "float"}, infer="same",
+        reference=wait,
+    )  # fmt: skip
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        node = helper.make_node("Wait", ["x"], ["y"], domain="mine")
+        given = np.ones(3, np.float32)
+        proto = model([node], {"x": given})
+        proto.opset_import.append(helper.make_opsetid("mine", 1))
+        one = session(proto)
+        for _ in range(3):
+            with pytest.raises(Late):
+                one.run(None, {"x": given})
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        np.testing.assert_array_equal(one.run(None, {"x": given})[0], given)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        forget_operator("Wait", domain="mine")

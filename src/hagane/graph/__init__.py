@@ -1,6 +1,6 @@
 """The one graph: ``onnx_ir.Model``, with the needs of all its readers and writers."""
 
-from hagane.graph.load import ModelSource, load
+from hagane.graph.load import ModelSource, as_it_is, files_beside, load
 from hagane.graph.opsets import CURRENT_OPSETS
 from hagane.graph.save import save, to_proto, write
 from hagane.graph.text import to_text
@@ -24,7 +24,9 @@ __all__ = [
     "Shape",
     "TensorType",
     "Type",
+    "as_it_is",
     "dtype_name",
+    "files_beside",
     "load",
     "save",
     "to_proto",

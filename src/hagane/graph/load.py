@@ -20,9 +20,11 @@ from hagane.graph.verify import verify
 from hagane.graph.walk import all_nodes
 from hagane.graph.weights import StoredTensor, WeightStore
 from hagane.graph.wire import Irregular, without_weights
+from hagane.machine import is_of_handler
 
 # Weights of fewer bytes are read with the graph.
 _LEAST_STORED = 4096
+_BESIDE = "hagane.beside"
 
 ModelSource: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto | ir.Model"
 
@@ -60,10 +62,28 @@ def load(source: ModelSource) -> ir.Model:
         try:
             InlinePass()(model)
         except Exception as error:
+            if is_of_handler(error):
+                raise
             raise InvalidGraph(f"the model's functions cannot be inlined: {error}") from error
     _check_outputs(model.graph)
     verify(model)
     return model
+
+
+def as_it_is(source: ModelSource) -> ModelSource:
+    """Return a source that stays as it is now where the caller edits the given one.
+
+    Files are watched instead. Arrays that an ``onnx_ir.Model`` holds are shared with it.
+    """
+    if isinstance(source, onnx.ModelProto):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(source)
+        return copy
+    if isinstance(source, ir.Model):
+        return source.clone()
+    if isinstance(source, bytearray) or (isinstance(source, memoryview) and not source.readonly):
+        return bytes(source)
+    return source
 
 
 def _align_functions(model: ir.Model) -> None:
@@ -106,7 +126,7 @@ def _load_file(path: Path) -> ir.Model:
         raise NoSuchFile(f"there is no model file '{path}'") from None
     except OSError as error:
         raise InvalidModel(f"cannot read '{path}': {error.strerror or error}") from error
-    return _from_bytes(store, f"'{path}'", path.parent)
+    return _from_bytes(store, f"'{path}'", path.absolute().parent)
 
 
 def _from_bytes(store: WeightStore, what: str, folder: Path | None) -> ir.Model:
@@ -147,9 +167,11 @@ def _from_proto(
         raise InvalidModel(f"{what} holds no graph: it is not an ONNX model, or was truncated")
     if not proto.opset_import:
         raise InvalidModel(f"{what} imports no operator set: it is not a complete ONNX model")
+    beside: set[str] = set()
     for tensor in _tensors(proto):
         if not _is_stored(tensor, place):
             _check_tensor(tensor, what, folder)
+            beside.update(each.value for each in tensor.external_data if each.key == "location")
     for graph in _graphs(proto):
         _check_single_assignment(graph, what)
     if _has_sparse(proto):
@@ -177,8 +199,17 @@ def _from_proto(
         if store is not None:
             _keep_stored(model.graph, store, place)
     except Exception as error:  # onnx_ir raises errors of many classes
+        if is_of_handler(error):
+            raise
         raise InvalidModel(f"{what} is a damaged ONNX model: {_root_cause(error)}") from error
+    model.meta[_BESIDE] = tuple(sorted(beside))
     return model
+
+
+def files_beside(model: ir.Model) -> tuple[str, ...]:
+    """Return the files in which weights of a loaded model lie, as its file names them."""
+    found: tuple[str, ...] = model.meta.get(_BESIDE, ())
+    return found
 
 
 def _is_stored(tensor: onnx.TensorProto, place: str) -> bool:

@@ -22,6 +22,7 @@ from hagane.machine.cpu import (
     usable_cores,
 )
 from hagane.machine.folder import data_folder
+from hagane.machine.handlers import is_of_handler
 from hagane.machine.lock import Lock
 from hagane.machine.notices import notice
 
@@ -44,6 +45,7 @@ __all__ = [
     "cpu_features",
     "data_folder",
     "find_compiler",
+    "is_of_handler",
     "level_named",
     "multiplies_bfloat16",
     "multiplies_bytes",

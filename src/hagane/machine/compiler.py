@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from hagane.errors import NoCompiler
+from hagane.machine.lock import Lock
 from hagane.machine.notices import notice
 
 _NAMES = ("cc", "gcc", "clang")
@@ -121,7 +121,7 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
         return _found(environment.get("CC", ""), environment.get("PATH", os.defpath))
 
 
-_ASKING = threading.Lock()
+_ASKING = Lock()
 
 
 @cache

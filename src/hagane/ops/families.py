@@ -28,11 +28,11 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             FusedConv FusedGemm FusedMatMul GatedAdd GatedRMSNorm
             GatherBlockQuantized GatherND Gelu GridSample GroupNorm
             GroupQueryAttention Inverse Irfft LinearAttention LinearAttentionGate
-            MatMulBnb4 MatMulInteger16 MatMulIntegerToFloat MatMulNBits
+            MatMulBnb4 MatMulInteger16 MatMulIntegerToFloat MatMulNBits MoE
             MRotaryEmbedding MultiHeadAttention MurmurHash3 NGramRepeatBlock
             NhwcMaxPool Pad QAttention QEmbedLayerNormalization QGemm QLinearAdd
             QLinearAveragePool QLinearConcat QLinearConv QLinearGlobalAveragePool
-            QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere
+            QLinearLeakyRelu QLinearMul QLinearSigmoid QLinearSoftmax QLinearWhere QMoE
             QuantizeLinear QuickGelu Range Rfft RotaryEmbedding ScaledSiLU
             SkipLayerNormalization SkipSimplifiedLayerNormalization
             SparseToDenseMatMul Tokenizer TransposeMatMul Trilu UnfoldTensor Unique

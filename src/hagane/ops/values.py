@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import InvalidContent, InvalidModel, KernelError, OutOfMemory
+from hagane.machine import is_of_handler
 from hagane.ops.definition import Array, RuntimeValue
 
 _DTYPES = {
@@ -46,6 +47,8 @@ def tensor_to_array(tensor: ir.TensorProtocol) -> Array:
     try:
         array = tensor.numpy()
     except Exception as error:
+        if is_of_handler(error):
+            raise
         raise InvalidModel(f"tensor '{tensor.name}' cannot be read: {error}") from error
     if tensor.dtype == ir.DataType.STRING:
         return strings([_text(item) for item in array.ravel()]).reshape(array.shape)

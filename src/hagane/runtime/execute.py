@@ -219,11 +219,14 @@ class Ending:
         add = self._adding()
         places = {name: place for place, name in enumerate(names)}
 
+        def is_choice(wanted: Sequence[str]) -> bool:
+            return all(name in places for name in wanted) and len(set(wanted)) == len(wanted)
+
         def called(
             feed: Mapping[str, Any], wanted: Sequence[str] | None = None, into: Any = None
         ) -> list[Any] | None:
-            if into is not None or (wanted and not all(name in places for name in wanted)):
-                return None  # the long way writes into arrays, and names the unknown output
+            if into is not None or (wanted and not is_choice(wanted)):
+                return None  # the long way writes into arrays, copies, and names the unknown output
             results = call(feed, None)
             if results is None:
                 return None
@@ -355,20 +358,20 @@ _QUIET = frozenset({"Gather", "Identity", "LabelEncoder", "Reshape", "ZipMap"})
 def outputs_of(
     values: Sequence[RuntimeValue], shared: Sequence[Value], fresh: Sequence[RuntimeValue] = ()
 ) -> list[Any]:
-    """Return results that the caller owns: contiguous, writable, no view of ``shared`` arrays.
+    """Return results that the caller owns: contiguous, writable, of no memory but their own.
 
     Args:
         values: The results.
         shared: Arrays that others have.
         fresh: Arrays that nobody else has: a result may be another shape of one.
     """
-    borrowed = set(map(id, shared))
+    borrowed = set(map(id, shared))  # arrays that others have, results before among them
     for value in shared:
         if type(value) is list:  # results are no items of a list that the caller gave, either
             borrowed.update(map(id, value))
     if not fresh:
         return [_owned(value, borrowed) for value in values]
-    taken = {id(value) for value in values}
+    taken = {id(item) for value in values for item in (value if type(value) is list else [value])}
     taken |= borrowed
     free = {id(value): value for value in fresh if id(value) not in taken}
     found: list[Any] = []
@@ -396,12 +399,15 @@ def _owned(value: RuntimeValue, borrowed: set[int]) -> Any:
         return value.copy()  # a piece of another
     if isinstance(value, list):
         if value and isinstance(value[0], dict):
-            return value
+            made = [dict(item) for item in value] if id(value) in borrowed else value
+            borrowed.add(id(value))
+            return made
         return [_owned(item, borrowed) for item in value]
     if not isinstance(value, np.ndarray):
         return value
     if id(value) in borrowed or not _is_own(value):
         return np.array(value, order="C", copy=True)
+    borrowed.add(id(value))
     return value
 
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.graph import write
+from hagane.graph import files_beside, write
 from hagane.graph.types import TensorType
 from hagane.graph.walk import all_nodes
+from hagane.machine import Lock
 from hagane.native.ready.caller import Caller, make_entry
 from hagane.ops.values import tensor_to_array
 from hagane.runtime.backends.native import NativePart
@@ -30,7 +30,6 @@ from hagane.runtime.shapes.specialize import Programs
 from hagane.runtime.shapes.views import Stamp, View, is_small, rankless, repeated, view_of, viewed
 from hagane.runtime.values.feeds import Input, as_they_are, bind, plain_inputs
 from hagane.runtime.values.metadata import (
-    files_beside,
     largest_value,
     model_metadata,
     output_argument,
@@ -112,13 +111,13 @@ class Opened:
         fed = all(item.name not in graph.initializers for item in inputs)
         self._plain = plain_inputs(inputs) if fed else None
         self._defaulted: dict[str, Array] = {}
-        self._stamp = Stamp.of(source)
+        self._stamp = Stamp.of(source, self._beside)
         self._options, self._logger = options, logger
         self._open_ranks, self._shared = rankless(self.inputs), repeated(self.inputs)
         if not (self._stamp.path or self._open_ranks or self.overridable or is_small(source)):
             source, self._shared = b"", []  # large models in memory are not held a second time
         self._varies = bool(self._open_ranks or self.overridable or self._shared)
-        self._source = source
+        self._source = self._stamp.path or source
         self._others: dict[View, tuple[Opened, Caller | None]] = {}
         self._lock = Lock()
         self.programs = Programs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -147,6 +148,14 @@ class SessionOptions:
     def denotation_overrides(self) -> dict[str, int]:
         """The sizes that were fixed by denotation."""
         return dict(self._denotations)
+
+
+def copy_of(options: SessionOptions) -> SessionOptions:
+    """Return the same settings, which later changes of the given ones leave as they are."""
+    made = copy.copy(options)
+    made._dimensions, made._denotations = dict(options._dimensions), dict(options._denotations)
+    made._entries, made.backends = dict(options._entries), tuple(options.backends)
+    return made
 
 
 @dataclass(eq=False)

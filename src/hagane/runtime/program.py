@@ -176,7 +176,7 @@ class Planner:
         outputs = tuple(slots(value, CPU) for value in graph.outputs)
         read = {*outputs, *inputs, *(number for step in steps for number in step.inputs)}
         constants: list[tuple[int, Value]] = [
-            (slots(v, CPU), _own(array)) for v, array in arrays.items() if slots(v, CPU) in read
+            (slots(v, CPU), _kept(array)) for v, array in arrays.items() if slots(v, CPU) in read
         ]
         constants += slots.moved_constants
         steps = [_with_late(step, arrays, slots, read) for step in steps]
@@ -313,9 +313,12 @@ def _bare_step(part: Part, slot: Slot) -> Step:
     )
 
 
-def _own(array: Array) -> Array:
-    """Return an array that looks into no file."""
-    return array if array.flags.owndata or array.dtype == object else np.array(array)
+def _kept(array: Array) -> Array:
+    """Return an array that looks into no file, and that no run and no caller can write into."""
+    own = array if array.flags.owndata or array.dtype == object else np.array(array)
+    view = own.view()
+    view.flags.writeable = False
+    return view
 
 
 def _with_late(

@@ -13,7 +13,7 @@ from hagane.runtime.chosen import is_native, level_of, threads_of
 from hagane.runtime.device import CPU
 from hagane.runtime.kept import Kept, keep, key_of
 from hagane.runtime.kept import find as find_kept
-from hagane.runtime.options import RunOptions, SessionOptions
+from hagane.runtime.options import RunOptions, SessionOptions, copy_of
 from hagane.runtime.values.described import ModelMetadata, NodeArg
 from hagane.runtime.values.value import OrtValue
 
@@ -51,7 +51,8 @@ class InferenceSession:
 
     Args:
         path_or_bytes: A path of an ``.onnx`` file, its bytes, an ``onnx.ModelProto`` or an
-            ``onnx_ir.Model``.
+            ``onnx_ir.Model``. A model in memory is taken as it is now; arrays that an
+            ``onnx_ir.Model`` holds are shared, and must stay as they are.
         sess_options: Settings; the defaults if None.
         providers: Execution providers in order of preference. Others than hagane's are
             passed over with a warning; models run on the CPU.
@@ -70,19 +71,25 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         disabled_optimizers: Sequence[str] | None = None,
     ):
-        self._options = sess_options or SessionOptions()
+        self._options = SessionOptions() if sess_options is None else copy_of(sess_options)
         own = [backend.provider for backend in self._options.backends]
         self._providers = tuple(dict.fromkeys((*own, _PROVIDER)))
         self._check_providers(providers)
         self._model_path = (
             os.fspath(path_or_bytes) if isinstance(path_or_bytes, str | os.PathLike) else ""
         )
+        # Programs may change their folder while they have a session.
+        self._place = os.path.abspath(self._model_path) if self._model_path else ""
         self._source = path_or_bytes
+        if not isinstance(path_or_bytes, str | os.PathLike | bytes):
+            from hagane.graph import as_it_is
+
+            self._source = as_it_is(path_or_bytes)
         self._model: Opened | None = None
         self._lock = Lock()
         self._profile: Profile | None = None
         self._call: Caller | None = None
-        key = key_of(self._model_path, self._options) if self._model_path else None
+        key = key_of(self._place, self._options) if self._place else None
         self._key = key
         kept = None if key is None else find_kept(key)
         if kept is not None:
@@ -94,8 +101,8 @@ class InferenceSession:
         # A file may have been written to meanwhile.
         if key is not None and self._call is not None:
             found = model.kept()
-            if found is not None and key_of(self._model_path, self._options) == key:
-                keep(key, found, self._model_path)
+            if found is not None and key_of(self._place, self._options) == key:
+                keep(key, found, self._place)
 
     @property
     def _logger(self) -> logging.Logger:
@@ -143,11 +150,12 @@ class InferenceSession:
         with self._lock:
             if self._model is not None:
                 return self._model
-            if key_of(self._model_path, self._options) != self._key:
+            if key_of(self._place, self._options) != self._key:
                 raise InvalidModel(
                     f"'{self._model_path}' was changed after the session was made, and is "
                     "needed again: make a new session"
                 )
+            self._source = self._place
             return self._open()
 
     @property
@@ -189,7 +197,7 @@ class InferenceSession:
 
     def _finds_beside(self, fed: Sequence[str]) -> Callable[[], Beside | None]:
         """Return a function that finds a way to compile in other processes, if there is one."""
-        given = self._model_path, self._source, self._options, self._key, tuple(fed)
+        given = self._place, self._source, self._options, self._key, tuple(fed)
 
         def find() -> Beside | None:
             from hagane.runtime.shapes.beside import beside_of

@@ -9,6 +9,7 @@ import numpy as np
 
 from hagane.errors import HaganeError
 from hagane.graph.types import SequenceType, TensorType, Type
+from hagane.machine import is_of_handler
 from hagane.ops.builder.interpreter import Call
 from hagane.ops.builder.types import check_call
 from hagane.ops.definition import Array, OpDef, RuntimeValue
@@ -58,6 +59,8 @@ class Eager:
         except HaganeError:
             raise
         except Exception as error:
+            if is_of_handler(error):
+                raise
             raise kernel_failed(call.op.name, error, call.inputs) from error
         return [np.asarray(one) if isinstance(one, np.generic) else one for one in results]
 

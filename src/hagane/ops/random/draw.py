@@ -6,7 +6,6 @@ from the operating system's entropy, or from the generator of ``seed_open``.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,13 +13,14 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.graph.types import TensorType
+from hagane.machine import Lock
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.traits import Trait
 from hagane.ops.values import array_dtype
 from hagane.ops.vjp import CONSTANT, DISCRETE, DRAWN, flat
 
-_lock = threading.Lock()
+_lock = Lock()
 _open: list[np.random.Generator] = []  # that of the process, if it was seeded
 
 

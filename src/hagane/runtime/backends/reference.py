@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from hagane.errors import HaganeError
 from hagane.graph.verify import describe
+from hagane.machine import is_of_handler
 from hagane.ops.context import known_attributes
 from hagane.ops.definition import Array, RuntimeValue, Unsupported
 from hagane.ops.inference import GraphTypes
@@ -81,12 +82,14 @@ class ReferencePart(Part):
         return _results(results)
 
     def explain(self, error: Exception, values: Sequence[Value]) -> None:
-        """Raise the error of the kernel that raised another; one that tells its cause is kept.
+        """Raise the error of the kernel that raised another.
+
+        One that tells its cause is left to the caller, and that of a signal's handler.
 
         Raises:
             KernelError: The kernel failed; the message names the node and its inputs.
         """
-        if not isinstance(error, HaganeError):
+        if not isinstance(error, HaganeError) and not is_of_handler(error):
             raise kernel_failed(describe(self.node), error, values) from error
 
 

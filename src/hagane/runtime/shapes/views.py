@@ -128,27 +128,47 @@ def is_small(source: ModelSource) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A file as it was: a source that is no file does not change."""
+    """A model's files as they were, none of a model in memory.
+
+    Attributes:
+        path: The model's file.
+        states: When each file was written to, and its size.
+    """
 
     path: str
-    state: tuple[int, int] | None
+    states: tuple[tuple[str, int, int], ...]
 
     @classmethod
-    def of(cls, source: ModelSource) -> Stamp:
-        """Return the stamp of a source."""
+    def of(cls, source: ModelSource, beside: Sequence[str] = ()) -> Stamp:
+        """Return the stamp of a source.
+
+        Args:
+            source: The source.
+            beside: Files with weights in the model's folder.
+        """
         if not isinstance(source, str | os.PathLike):
-            return cls("", None)
-        found = os.stat(source)
-        return cls(os.fspath(source), (found.st_mtime_ns, found.st_size))
+            return cls("", ())
+        path = os.path.abspath(source)
+        paths = [path, *(os.path.join(os.path.dirname(path), name) for name in beside)]
+        return cls(path, tuple(map(_state, paths)))
 
     def check(self) -> None:
-        """Raise if the file has been changed.
+        """Raise if a file has been changed.
 
         Raises:
-            InvalidModel: It was.
+            InvalidModel: One was.
         """
-        if self.path and (not os.path.exists(self.path) or Stamp.of(self.path) != self):
-            raise InvalidModel(
-                f"'{self.path}' was changed after the session was made, and is needed again: "
-                "make a new session"
-            )
+        for state in self.states:
+            if _state(state[0]) != state:
+                raise InvalidModel(
+                    f"'{state[0]}' was changed after the session was made, and is needed again: "
+                    "make a new session"
+                )
+
+
+def _state(path: str) -> tuple[str, int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return path, 0, -1
+    return path, found.st_mtime_ns, found.st_size

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from hagane.graph.types import DECLARED, TensorType, Type, from_ir_shape
 from hagane.graph.verify import describe
-from hagane.graph.walk import all_graphs, all_nodes
+from hagane.graph.walk import all_nodes
 from hagane.ops.inference import GraphTypes, declared_type
 from hagane.ops.schema import type_string
 from hagane.runtime.values.described import ModelMetadata, NodeArg
@@ -179,14 +179,3 @@ def output_argument(
         dims = tuple(None if symbols_of(dim or 0) & set(unnamed) else dim for dim in dims)
     type_ = value.meta.get(DECLARED) or declared_type(value.type, ())
     return node_arg(str(value.name), type_, dims)
-
-
-def files_beside(model: ir.Model) -> tuple[str, ...]:
-    """Return the files beside the model's in which initializers lie, as the model names them."""
-    found = (
-        value.const_value
-        for graph in all_graphs(model.graph)
-        for value in graph.initializers.values()
-    )
-    names = {str(each.location) for each in found if isinstance(each, ir.ExternalTensor)}
-    return tuple(sorted(names))
