@@ -12,6 +12,7 @@ from hagane.frontends.libraries.torch.functions.numbers.elementwise import broad
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     cast,
+    as_float,
     category,
     computed,
     need_float,
@@ -385,8 +386,8 @@ def ranking_loss(
     """Return a ranking loss of two inputs against +1 and -1."""
     reduction = _wanted(t, size_average, reduce, reduction)
     shape = broadcast_shape(t, input1, input2, target)
-    made = t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape))
-    x, other, y = promote(t, input1, input2, target)
+    x, other, y = (as_float(t, one) for one in promote(t, input1, input2, target))
+    made = t.emit.typed("Loss", [input1, input2], x.dtype, reduction_shape(reduction, shape))
     return computed(t, made, lambda: losses.reduced(
         losses.margin_ranking(x, other, y, margin), reduction))  # fmt: skip
 
@@ -434,10 +435,8 @@ def triplet_margin_loss(
     """Return a loss of three inputs."""
     reduction = _wanted(t, size_average, reduce, reduction)
     shape = broadcast_shape(t, anchor, positive, negative)
-    made = t.emit.typed(
-        "Loss", [anchor, positive], anchor.dtype, reduction_shape(reduction, shape[:-1])
-    )
-    x, y, z = promote(t, anchor, positive, negative)
+    x, y, z = (as_float(t, one) for one in promote(t, anchor, positive, negative))
+    made = t.emit.typed("Loss", [anchor, positive], x.dtype, reduction_shape(reduction, shape[:-1]))
     if not shape:  # numbers are their own only component
         x, y, z = (t.op("Unsqueeze", one, np.array([0], np.int64)) for one in (x, y, z))
     return computed(t, made, lambda: losses.reduced(

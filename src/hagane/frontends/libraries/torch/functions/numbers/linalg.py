@@ -12,10 +12,12 @@ from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
+    cast,
     category,
     complex_dtype,
     need_float,
     need_tensor,
+    promoted,
     real_dtype,
     same_dtype,
     shape_of,
@@ -387,6 +389,8 @@ def _of_rows(
     if not lone and shape[0] != 0:
         t.emit.suppose_not_one(shape[0], "number of variables, of which one gives a single number")
     dtype = FLOAT if category(x.dtype) < 2 else x.dtype
+    shares = keywords.get("aweights")
+    dtype = promoted(dtype, shares.dtype) if isinstance(shares, Tensor) else dtype
     made = (dtype, () if lone else (shape[0], shape[0]))
     correction = keywords.get("correction", 1)
     weights = [keywords.get("fweights"), keywords.get("aweights")]
@@ -394,6 +398,7 @@ def _of_rows(
     plain = not {*keywords} - {"correction", "fweights", "aweights"} and isinstance(correction, int)
     if not plain or category(x.dtype) != 2 or not shape:
         return t.emit.typed("Cov", [x], *made)
+    x = cast(t, x, dtype)
 
     def rows(x: Value, *given: Value) -> Value:
         found = iter(given)
