@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hagane.ops.builder import dtype_of, op
@@ -32,7 +33,7 @@ class Bijection:
 
 def _within(y: Any) -> Any:
     """Return numbers between 0 and 1, apart from both by the least that their type can tell."""
-    limits = np.finfo(dtype_of(y).numpy())
+    limits = ml_dtypes.finfo(dtype_of(y).numpy())
     return op("Clip", y, number_like(float(limits.tiny), y), number_like(1 - float(limits.eps), y))
 
 

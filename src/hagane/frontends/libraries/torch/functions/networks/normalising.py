@@ -186,8 +186,9 @@ def rms_norm(
     """Return the input over its root mean square along the last axes."""
     x, count = _last_axes(t, input, normalized_shape, weight)
     made = t.emit.typed("RMSNormalization", [x], x.dtype, x.shape)
-    if eps is None:
-        eps = float(np.finfo(x.dtype.numpy()).eps)
+    if eps is None:  # that of the type in which it is computed
+        double = x.dtype == ir.DataType.DOUBLE
+        eps = float(np.finfo(np.float64 if double else np.float32).eps)
     return computed(t, made, normalizing.rms_norm, x, count, weight, eps)
 
 
