@@ -33,7 +33,7 @@ def programmed(
         return Fields(made, fields) if fields and isinstance(made, tuple) else made
 
     own = inspect.signature(program)
-    first = inspect.Parameter("t", inspect.Parameter.POSITIONAL_ONLY)
+    first = inspect.Parameter("core", inspect.Parameter.POSITIONAL_ONLY)
     function.__signature__ = own.replace(  # type: ignore[attr-defined]
         parameters=[first, *own.parameters.values()]
     )
