@@ -122,9 +122,7 @@ class Call:
 def _part_dtype(call: Call, x: DType) -> DType:
     """Return the element type of the parts of a result."""
     if x.dtype not in COMPLEX:
-        raise CheckError(
-            "capture", f"'{call.name}' drops the imaginary parts; take x.real before"
-        )
+        raise CheckError("capture", f"'{call.name}' drops the imaginary parts; take x.real before")
     return DType(COMPLEX[x.dtype], x.library)
 
 

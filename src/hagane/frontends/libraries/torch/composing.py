@@ -7,7 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.frontends.libraries.composed import programmed
-from hagane.frontends.libraries.torch import by_name, conditions, control, copies, decomposed, matrices, programs, trees
+from hagane.frontends.libraries.torch import (
+    by_name,
+    conditions,
+    control,
+    copies,
+    decomposed,
+    matrices,
+    programs,
+    trees,
+)
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own

@@ -59,9 +59,7 @@ def select_copy(input: Any, dim: int, index: Any) -> Any:
     return apart(input.select(dim, index))
 
 
-def slice_copy(
-    input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Any:
+def slice_copy(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     """Return a copy of a slice of an axis."""
     place = dim + input.dim() if dim < 0 else dim
     return apart(input[(slice(None),) * place + (slice(start, end, step),)])

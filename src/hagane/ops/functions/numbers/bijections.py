@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.activations import expm1, log1p

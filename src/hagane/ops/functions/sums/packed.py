@@ -93,7 +93,7 @@ def triangular(x: Any) -> tuple[Any, Any]:
 
 
 def lower(packed: Any) -> Any:
-    """Return L of packed factors (..., rows, columns): (..., rows, k), with ones on its diagonal."""
+    """Return L of packed factors (..., rows, columns): (..., rows, k)."""
     rows, columns = shape_of(packed)[-2:]
     least = minimum(rows, columns)
     below = op("Trilu", part(packed, rank_of(packed) - 1, 0, least), np.array(-1), upper=0)

@@ -11,8 +11,8 @@ from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     INT64,
-    cast,
     as_float,
+    cast,
     category,
     computed,
     need_float,

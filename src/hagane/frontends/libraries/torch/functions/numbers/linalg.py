@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import onnx_ir as ir
-
 from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
