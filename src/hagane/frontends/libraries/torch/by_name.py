@@ -173,10 +173,6 @@ def _len(self: Any, /) -> Any:
     return len(self)
 
 
-def _contains(self: Any, element: Any, /) -> Any:
-    return element in self
-
-
 def _getitem(self: Any, index: Any, /) -> Any:
     return self[index]
 
@@ -189,7 +185,7 @@ _FUNCTIONS = (
     _add, _radd, _sub, _rsub, _mul, _rmul, _truediv, _rtruediv, _floordiv, _rfloordiv, _mod, _rmod,
     _pow, _rpow, _rmatmul, _and, _rand, _or, _ror, _xor, _rxor, _lshift, _rlshift, _rshift,
     _rrshift, _eq, _ne, _lt, _le, _gt, _ge, _iadd, _isub, _imul, _itruediv, _neg, _pos, _abs,
-    _invert, _len, _contains, _getitem, _setitem,
+    _invert, _len, _getitem, _setitem,
 )  # fmt: skip
 METHODS: dict[str, Callable[..., Any]] = {
     f"__{program.__name__[1:]}__": program for program in _FUNCTIONS

@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
 from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
+    in_float32,
     mean_over,
     mul,
     sqrt,
     square,
     squeeze,
     sub,
+    widened,
 )
 from hagane.ops.functions.tensors.shapes import reshape_like, size_as_number
-
-_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-
-
-def widened(x: Any) -> Any:
-    """Return ``x`` in float32 where its element type is too narrow for sums."""
-    return cast(x, ir.DataType.FLOAT) if dtype_of(x) in _NARROW else x
-
-
-def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of 16-bit floats compute in float32, as squares and sums need it."""
-
-    @wraps(function)
-    def run(x: Any, *arguments: Any) -> Any:
-        if dtype_of(x) not in _NARROW:
-            return function(x, *arguments)
-        plain = (int, float, type(None))
-        given = [one if isinstance(one, plain) else widened(one) for one in arguments]
-        return cast(function(widened(x), *given), dtype_of(x))
-
-    return run
 
 
 def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:
@@ -91,7 +70,7 @@ def scaled_by(x: Any, weight: Any, bias: Any) -> Any:
     return x if bias is None else add(x, bias)
 
 
-@_in_float32
+@in_float32
 def layer_norm(x: Any, count: int, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return ``x`` normalised over its last axes (Ba et al., 2016, equation 4).
 
@@ -111,7 +90,7 @@ def layer_norm(x: Any, count: int, weight: Any, bias: Any, epsilon: float) -> An
     return scaled_by(mul(sub(x, mean), inverse_deviation(variance, epsilon)), None, bias)
 
 
-@_in_float32
+@in_float32
 def rms_norm(x: Any, count: int, weight: Any, epsilon: float) -> Any:
     """Return ``x`` over its root mean square along the last axes (Zhang and Sennrich, 2019)."""
     rank = rank_of(x)
@@ -119,7 +98,7 @@ def rms_norm(x: Any, count: int, weight: Any, epsilon: float) -> Any:
     return scaled_by(mul(x, inverse_deviation(squares, epsilon)), weight, None)
 
 
-@_in_float32
+@in_float32
 def batch_norm(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return ``x`` normalised a channel (Ioffe and Szegedy, 2015, algorithms 1 and 2).
 
@@ -170,7 +149,7 @@ def moved(old: Any, new: Any, share: Any) -> Any:
     return add(mul(old, sub(1, share)), mul(cast(new, dtype_of(old)), share))
 
 
-@_in_float32
+@in_float32
 def instance_norm(x: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return each channel of each sample normalised (Ulyanov et al., 2016, equation 3)."""
     mean, variance = moments(x, list(range(2, rank_of(x))))
@@ -184,7 +163,7 @@ def _normalized(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilo
     return scaled_by(found, *parts)
 
 
-@_in_float32
+@in_float32
 def group_norm(x: Any, groups: int, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return ``x`` normalised over groups of channels (Wu and He, 2018, equation 7).
 

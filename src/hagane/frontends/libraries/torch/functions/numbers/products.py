@@ -21,6 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
     same_dtype,
     shape_of,
 )
+from hagane.frontends.libraries.torch.operands import cast as as_type
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
@@ -147,7 +148,7 @@ def addbmm(
     """Return ``input`` plus the sum of the products of a batch."""
     made = t.call_library("torch.bmm", [batch1, batch2])
     same_dtype(t, need_tensor(t, input, "input"), made, "the input and factors of addbmm")
-    total = t.call_library("torch.sum", [made, 0])
+    total = as_type(t, need_tensor(t, t.call_library("torch.sum", [made, 0]), "total"), made.dtype)
     return _added(t, input, beta, _scaled(t, total, alpha))
 
 
