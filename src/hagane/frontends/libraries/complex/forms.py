@@ -105,7 +105,8 @@ class Call:
 
     def labels(self) -> list[str]:
         """Return the names of the arguments that are given by place, as far as they are known."""
-        table = self.core.tables.table_of(self.name)
+        tables: Any = self.core.tables
+        table = tables.table_of(self.name)
         owner, _, last = self.name.rpartition(".")
         found = None
         if table is not None:
