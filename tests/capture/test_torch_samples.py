@@ -31,6 +31,15 @@ def integer_factors() -> Any:
     )  # fmt: skip
 
 
+def narrow_integers() -> Any:
+    small = torch.tensor([[200, 3], [7, 255]], dtype=torch.uint8)
+    return (
+        torch.addbmm(small, small[None], small[None]), small.sum_to_size(2), small.neg(),
+        F.softmin(small, 1, dtype=torch.float32), torch.unravel_index(small, (16, 16)),
+        torch.linalg.vander(small), torch.linalg.vector_norm(torch.tensor(-3.0), 4),
+    )  # fmt: skip
+
+
 def losses_of_integers() -> Any:
     return (
         F.margin_ranking_loss(N, N.flip(0), N.sign(), reduction="sum"),
@@ -128,8 +137,8 @@ def flat(value: Any) -> list[Any]:
 
 @pytest.mark.parametrize(
     "function",
-    [integer_factors, losses_of_integers, normalised_halves, weighted_covariance, complex_parts,
-     factors, without_elements, operators_by_name, copies, called_by_layers, control],
+    [integer_factors, narrow_integers, losses_of_integers, normalised_halves, weighted_covariance,
+     complex_parts, factors, without_elements, operators_by_name, copies, called_by_layers, control],
     ids=lambda f: f.__name__,
 )  # fmt: skip
 def test_values_and_types_are_those_of_pytorch(function: Callable[[], Any]) -> None:
