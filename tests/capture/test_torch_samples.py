@@ -138,7 +138,8 @@ def flat(value: Any) -> list[Any]:
 @pytest.mark.parametrize(
     "function",
     [integer_factors, narrow_integers, losses_of_integers, normalised_halves, weighted_covariance,
-     complex_parts, factors, without_elements, operators_by_name, copies, called_by_layers, control],
+     complex_parts, factors, without_elements, operators_by_name, copies,
+     called_by_layers, control],
     ids=lambda f: f.__name__,
 )  # fmt: skip
 def test_values_and_types_are_those_of_pytorch(function: Callable[[], Any]) -> None:
