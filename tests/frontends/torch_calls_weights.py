@@ -97,6 +97,25 @@ x: float32[b=2, n=4, n=4]; y: float32[b=2, n=4, k=3]; z: float32[n=4, n=4]; v: f
     torch.linalg.svd(y, full_matrices=False).S
     torch.linalg.svd(y, full_matrices=False).Vh.abs()
     torch.svd(y).V.abs()
+    torch.linalg.lu(y).L
+    torch.linalg.lu_factor(y)
+    torch.linalg.lu_factor_ex(z).info
+    torch.lu(x)[1]
+    torch.lu_unpack(*torch.linalg.lu_factor(y)).P
+    torch.linalg.lu_solve(*torch.linalg.lu_factor(x + 4 * torch.eye(x.size(1))), y)
+    torch.lu_solve(y, *torch.linalg.lu_factor(x + 4 * torch.eye(x.size(1))))
+    torch.geqrf(y)
+    torch.ormqr(*torch.geqrf(z), z, transpose=True)
+    torch.linalg.inv_ex(x + 4 * torch.eye(x.size(1)))
+    torch.linalg.cholesky_ex(x @ x.mT + torch.eye(x.size(1))).info
+    torch.linalg.cond(z + 4 * torch.eye(z.size(0)), 1)
+    torch.linalg.matrix_rank(z + z.T, hermitian=True)
+    torch.linalg.matrix_rank(y, atol=0.5)
+    torch.linalg.pinv(y, rtol=0.1)
+    torch.linalg.pinv(z + z.T, hermitian=True)
+    torch.linalg.solve(z + 4 * torch.eye(z.size(0)), x, left=False)
+    torch.linalg.solve_triangular(z + 3 * torch.eye(z.size(0)), x, upper=True, left=False)
+    torch.linalg.solve_ex(z, v).info
     torch.linalg.matrix_norm(x, 2)
     torch.linalg.matrix_norm(x, 'nuc')
     torch.linalg.matrix_norm(x, 1)

@@ -308,6 +308,21 @@ def test_fractions_of_a_size_are_no_whole_numbers(rank: int, level: str) -> None
     agree_over(nodes, feeds, level, {"x": ["batch", "length"]}, constants=constants, length=1)
 
 
+@every_level
+def test_the_largest_fraction_of_a_size_is_no_whole_number(level: str) -> None:
+    constants = {"step": np.float32(1.3), "none": np.float32(0)}
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"], start=1, end=2),
+        helper.make_node("Squeeze", ["shape"], ["size"]),
+        helper.make_node("Cast", ["size"], ["count"], to=1),
+        helper.make_node("Sub", ["count", "step"], ["left"]),
+        helper.make_node("Max", ["left", "none"], ["most"]),
+        helper.make_node("Div", ["x", "most"], ["y"]),
+    ]
+    feeds = [{"x": draw((2, length))} for length in (4, 2, 7)]
+    agree_over(nodes, feeds, level, {"x": ["batch", "length"]}, constants=constants, length=1)
+
+
 @pytest.mark.parametrize(
     ("dims", "shapes"),
     [

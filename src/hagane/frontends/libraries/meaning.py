@@ -332,6 +332,8 @@ class MeaningTables(SharingTables):
         made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )
+        if name in PROGRAMS:
+            return made
         made = spared(name, arguments, keywords, made)
         if is_copy(name, arguments, keywords, made) and isinstance(x, Tensor):
             return self._noted(name, copied(core, made, x), x)

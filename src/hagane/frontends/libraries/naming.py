@@ -186,8 +186,10 @@ class Names:
                 return whole.rpartition(".")[0].rpartition(".")[2]
             if name == "__module__" and library.name.partition(".")[0] in sys.modules:
                 return getattr(real_named(library.name), name, MISSING)
+            if library.name == table.tensor:  # an operator, called by its method's name
+                return Library(whole) if name in table.methods[table.tensor] else MISSING
             known = library.name in table.functions or library.name in table.layers
-            return MISSING if known or library.name == table.tensor else Library(whole)
+            return MISSING if known else Library(whole)
         if library.name.rpartition(".")[2].lstrip("_")[:1].isupper():  # a class, as a rule
             real = real_named(whole)
             if isinstance(real, enum.Enum):  # which attributes of the program may be

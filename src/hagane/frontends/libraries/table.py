@@ -232,6 +232,13 @@ def arguments_of(function: Handler) -> dict[str, bool]:
     return {p.name: p.default is p.empty for p in parameters if p.kind in named}
 
 
+def places_of(function: Handler) -> list[str]:
+    """Return the names of the arguments that the program may give by place."""
+    parameters = [*_signature(function).parameters.values()][1:]
+    placed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in itertools.takewhile(lambda p: p.kind in placed, parameters)]
+
+
 def takes(function: Handler, name: str) -> bool:
     """Whether a function has an argument of a name, or any by name."""
     parameters = _signature(function).parameters
@@ -337,4 +344,4 @@ def _either_way(
 _AXES = frozenset(("axis", "dim", "dim0", "dim1", "start_dim", "end_dim"))
 
 
-__all__ = ["Handler", "Table", "View", "arguments_of", "call_handler"]
+__all__ = ["Handler", "Table", "View", "arguments_of", "call_handler", "places_of"]

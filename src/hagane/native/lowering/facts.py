@@ -50,8 +50,13 @@ def sizes_content(types: GraphTypes, value: ir.Value) -> Array | None:
 
 
 def _is_whole(item: Any) -> bool:
-    numbers = item.terms.values() if isinstance(item, Expr) else (item,)
-    return all(Fraction(number).denominator == 1 for number in numbers)
+    """Whether a number is whole, as are the largest and least of whole ones and what is floored."""
+    if not isinstance(item, Expr):
+        return Fraction(item).denominator == 1
+    if any(Fraction(number).denominator != 1 for number in item.terms.values()):
+        return False
+    atoms = [atom for monomial in item.terms for atom, _ in monomial if not atom.is_symbol]
+    return all(_is_whole(part) for atom in atoms if atom.head != "floor" for part in atom.arguments)
 
 
 @dataclass

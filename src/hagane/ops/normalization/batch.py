@@ -22,13 +22,13 @@ from hagane.ops.functions.numbers.elementary import (
     sub,
     sum_over,
 )
+from hagane.ops.functions.numbers.elementary import widened as wide
 from hagane.ops.functions.sums.normalizing import (
     inverse_deviation,
     moments,
     normalized_gradient,
     per_channel,
 )
-from hagane.ops.functions.sums.normalizing import widened as wide
 from hagane.ops.functions.tensors.shapes import reshape_like
 from hagane.ops.precision import widened
 from hagane.ops.rules import same_shape

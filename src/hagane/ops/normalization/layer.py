@@ -13,12 +13,11 @@ from hagane.graph.types import TensorType
 from hagane.ops.builder import Call, dtype_of, rank_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
-from hagane.ops.functions.numbers.elementary import add, cast, mean_over, mul, square, sub
+from hagane.ops.functions.numbers.elementary import add, cast, mean_over, mul, square, sub, widened
 from hagane.ops.functions.sums.normalizing import (
     inverse_deviation,
     moments,
     normalized_gradient,
-    widened,
 )
 from hagane.ops.functions.tensors.shapes import unbroadcast
 from hagane.ops.vjp import through

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from hagane.frontends.libraries.complex.functions import imaginary, magnitude
 from hagane.frontends.libraries.complex.memory import COMPLEX
 from hagane.frontends.libraries.complex.rules import RULES, cast
+from hagane.frontends.libraries.table import places_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import DType, Tensor, Value
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.numbers.division import hypotenuse
 from hagane.ops.functions.numbers.elementary import add, mul, sub
@@ -102,10 +103,28 @@ class Call:
         """Return parts as a complex tensor."""
         return self.parts.wrapped(self.core, pair, self.kind, None)
 
+    def labels(self) -> list[str]:
+        """Return the names of the arguments that are given by place, as far as they are known."""
+        tables: Any = self.core.tables
+        table = tables.table_of(self.name)
+        owner, _, last = self.name.rpartition(".")
+        found = None
+        if table is not None:
+            methods = table.methods.get(owner, {})
+            found = table.functions.get(self.name, methods.get(last))
+        return [] if found is None else places_of(found)
+
     def with_first(self, x: Value) -> Value:
         """Return the result for another first argument."""
         self.core.emit.kind = self.kind
         return self.again([x, *self.arguments[1:]], self.keywords)
+
+
+def _part_dtype(call: Call, x: DType) -> DType:
+    """Return the element type of the parts of a result."""
+    if x.dtype not in COMPLEX:
+        raise CheckError("capture", f"'{call.name}' drops the imaginary parts; take x.real before")
+    return DType(COMPLEX[x.dtype], x.library)
 
 
 def _linear(call: Call) -> Value:
@@ -120,10 +139,16 @@ def _linear(call: Call) -> Value:
             "capture", f"'{call.name}' of several complex tensors; apply it to their parts"
         )
 
+    labels = call.labels()
+
     def chosen(place: int) -> Value:
         def change(x: Value, key: str | int = "") -> Value:
             if key != "" and key in choosing:
                 return x
+            if isinstance(key, int) and key < len(labels):
+                key = labels[key]
+            if isinstance(x, DType):
+                return _part_dtype(call, x)
             if isinstance(x, list | tuple):
                 return type(x)(change(item, key if key in _VALUES else "") for item in x)
             number = isinstance(x, int | float | complex) and not isinstance(x, bool)
@@ -233,6 +258,15 @@ def _are_close(call: Call) -> Value:
     return call.core.tables.call(call.core, "numpy.all", [close], {})
 
 
+def _are_equal(call: Call) -> Value:
+    """Return whether two tensors have the same elements, as one truth value."""
+    with interpreting(call.core.emit):
+        both = [op("Concat", *(op("Unsqueeze", y, [0]) for y in (pair[0], imaginary(pair))), axis=0)
+                for pair in map(call.pair, call.arguments)]  # fmt: skip
+    call.core.emit.kind = call.kind
+    return call.again(both, {})
+
+
 def _product(call: Call) -> Value:
     """Return the product along an axis of known length, factor by factor, in halves."""
     x, axis = call.arguments[0], call.keywords.get("axis", call.keywords.get("dim"))
@@ -245,6 +279,8 @@ def _product(call: Call) -> Value:
         pair = call.pair(x)
         pair = pair[0], imaginary(pair)
         shape = x.shape
+        if not shape and axis in (None, 0, -1):
+            return call.wrapped(tuple(op("Identity", y) for y in pair))
         if axis is None:
             pair, shape, axis = tuple(op("Reshape", y, [-1]) for y in pair), (_size(shape),), 0
         if not isinstance(axis, int) or not isinstance(shape[axis], int) or not shape[axis]:
@@ -377,4 +413,7 @@ FORMS: dict[str, Callable[[Call], Value]] = {
     "norm": _norm,
 }
 
-__all__ = ["FORMS", "Call", "flat", "is_complex"]
+# By the whole name.
+WHOLE = dict.fromkeys(("torch.equal", "torch.Tensor.equal"), _are_equal)
+
+__all__ = ["FORMS", "WHOLE", "Call", "flat", "is_complex"]

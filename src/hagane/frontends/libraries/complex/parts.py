@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.complex.forms import FORMS, Call, flat, is_complex
+from hagane.frontends.libraries.complex.forms import FORMS, WHOLE, Call, flat, is_complex
 from hagane.frontends.libraries.complex.memory import COMPLEX, SharedMemory
 from hagane.frontends.libraries.complex.rules import (
     CONVERTING,
@@ -191,7 +191,7 @@ class ComplexParts:
                 made = self._made(core, last, promised, arguments, keywords)
             return self.wrapped(core, made, kind, promised)
         rule = RULES.get(last)
-        if rule is not None:
+        if rule is not None and name not in WHOLE:
             promised = typed(arguments, keywords)
             to = (
                 COMPLEX.get(promised.dtype, promised.dtype)
@@ -207,7 +207,7 @@ class ComplexParts:
                     pairs = [(cast(a, to), cast(b, to)) for a, b in pairs]
                 found = rule(*pairs)
             return self.wrapped(core, found, kind, None)
-        form = FORMS.get(last)
+        form = WHOLE.get(name, FORMS.get(last))
         if form is None:
             return NotImplemented
         return form(Call(self, core, name, arguments, keywords, again, kind))
@@ -254,14 +254,15 @@ class ComplexParts:
             names, rule = (STFT, frames) if last == "stft" else (ISTFT, signal_of)
             found = {**dict(zip(names, arguments, strict=False)), **keywords}
             return rule(partial(self.pair, core), promised, to, **found)
+        if last in ("cfloat", "cdouble"):
+            real, turn = self.pair(core, arguments[0])
+            return cast(real, to), None if turn is None else cast(turn, to)
         real, *rest = (cast(self.pair(core, x)[0], to) for x in (*arguments, *keywords.values()))
         if last == "view_as_complex":
             rank = len(real.shape)
             return element(real, rank - 1, 0), element(real, rank - 1, 1)
         if last == "polar":
             return mul(real, op("Cos", rest[0])), mul(real, op("Sin", rest[0]))
-        if last in ("cfloat", "cdouble"):
-            return real, None
         return expand_like(real, rest[0]), expand_like(rest[0], real)
 
     # Tensors and their parts.

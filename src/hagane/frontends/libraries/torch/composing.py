@@ -7,7 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.frontends.libraries.composed import programmed
-from hagane.frontends.libraries.torch import conditions, programs, trees
+from hagane.frontends.libraries.torch import (
+    by_name,
+    conditions,
+    control,
+    copies,
+    decomposed,
+    matrices,
+    programs,
+    trees,
+)
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
@@ -26,10 +35,19 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     "multiprocessing.spawn": programs.spawn,
     "func.stack_module_state": programs.stack_module_state,
     **conditions.PROGRAMS,
+    **control.PROGRAMS,
+    **copies.PROGRAMS,
+    **decomposed.PROGRAMS,
+    **matrices.PROGRAMS,
     **{f"utils._pytree.{name}": program for name, program in trees.PROGRAMS.items()},
 }
+_METHODS = (*copies.METHODS, *decomposed.METHODS, *matrices.METHODS)
+_FIELDS = matrices.FIELDS | decomposed.FIELDS
 for _name, _program in _PROGRAMS.items():
-    programmed(TORCH, _name, _program)
+    programmed(TORCH, _name, _program, methods=[_name] if _name in _METHODS else (),
+               fields=_FIELDS.get(_name, ()))  # fmt: skip
+for _name, _program in by_name.METHODS.items():
+    programmed(TORCH, "", _program, methods=[_name])
 
 _ADAPTIVE = "nn.AdaptiveLogSoftmaxWithLoss.forward"
 
@@ -43,8 +61,12 @@ def _adaptive_log_softmax(t: Core, self: Value, input_: Value, target_: Value) -
 
 
 # Their own lines say which memory their results share with their arguments.
-PROGRAMS = frozenset(f"torch.{name}" for name in _PROGRAMS)
+PROGRAMS = frozenset(
+    (*(f"torch.{name}" for name in _PROGRAMS),
+     *(f"torch.Tensor.{name}" for name in (*_METHODS, *by_name.METHODS)))
+)  # fmt: skip
 # All of them are composed of functions that have their values.
 COMPOSED = frozenset(
-    f"torch.{name}" for name in (*_PROGRAMS, _ADAPTIVE, "nn.TripletMarginWithDistanceLoss.forward")
-)
+    (*PROGRAMS,
+     *(f"torch.{name}" for name in (_ADAPTIVE, "nn.TripletMarginWithDistanceLoss.forward")))
+)  # fmt: skip

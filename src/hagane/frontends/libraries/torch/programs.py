@@ -149,6 +149,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
 
     found = []
     inner = 1
+    indices = indices.to(torch.int64)
     for size in reversed(list(shape)):
         found.append(torch.div(indices, inner, rounding_mode="floor") % size)
         inner = inner * size

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import ml_dtypes
 
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.activations import expm1, log1p
@@ -32,7 +32,7 @@ class Bijection:
 
 def _within(y: Any) -> Any:
     """Return numbers between 0 and 1, apart from both by the least that their type can tell."""
-    limits = np.finfo(dtype_of(y).numpy())
+    limits = ml_dtypes.finfo(dtype_of(y).numpy())
     return op("Clip", y, number_like(float(limits.tiny), y), number_like(1 - float(limits.eps), y))
 
 

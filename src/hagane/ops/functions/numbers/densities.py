@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -128,13 +129,13 @@ def _laplace_share(p: Parameters, x: Any) -> Any:
 
 def _laplace_draw(p: Parameters, u: Any) -> Any:
     # PyTorch draws between the machine's precision above -1 and 1.
-    low = float(np.finfo(dtype_of(u).numpy()).eps) - 1
+    low = float(ml_dtypes.finfo(dtype_of(u).numpy()).eps) - 1
     u = add(mul(u, 1 - low), low)
     return sub(p["loc"], mul(p["scale"], op("Sign", u), log1p(neg(op("Abs", u)))))
 
 
 def _gumbel_draw(p: Parameters, u: Any) -> Any:
-    kind = np.finfo(dtype_of(u).numpy())
+    kind = ml_dtypes.finfo(dtype_of(u).numpy())
     low, high = float(kind.tiny), float(1 - kind.eps)
     u = add(mul(u, high - low), low)
     return sub(p["loc"], mul(p["scale"], log(neg(log(u)))))
@@ -321,7 +322,7 @@ def _category(p: Parameters, x: Any) -> Any:
 
 
 def _category_entropy(p: Parameters) -> Any:
-    least = number_like(float(np.finfo(dtype_of(p["logits"]).numpy()).min), p["logits"])
+    least = number_like(float(ml_dtypes.finfo(dtype_of(p["logits"]).numpy()).min), p["logits"])
     return neg(total(mul(op("Max", p["logits"], least), p["probs"])))
 
 
@@ -434,7 +435,7 @@ def both_forms(name: str, key: str, x: Any) -> tuple[Any, Any]:
         return op("Softmax", x, axis=-1), op("LogSoftmax", x, axis=-1)
     if kinds:
         x = div(x, op("ReduceSum", x, np.array([-1]), keepdims=1))
-    eps = float(np.finfo(dtype_of(x).numpy()).eps)
+    eps = float(ml_dtypes.finfo(dtype_of(x).numpy()).eps)
     within = op("Clip", x, number_like(eps, x), number_like(1 - eps, x))
     return x, log(within) if kinds else sub(log(within), log1p(neg(within)))
 

@@ -6,13 +6,16 @@ operand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import reduce, wraps
 from typing import Any
 
 import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
+
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_PLAIN = (int, float, str, list, tuple, type(None))
 
 
 def _are_numbers(x: Any, y: Any) -> bool:
@@ -73,6 +76,24 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 def cast(x: Any, dtype: ir.DataType) -> Any:
     """Return ``x`` with another element type; ``x`` itself if it has that one."""
     return x if dtype_of(x) == dtype else op("Cast", x, to=dtype)
+
+
+def widened(x: Any) -> Any:
+    """Return ``x`` in float32 where its element type is too narrow for squares and sums."""
+    return cast(x, ir.DataType.FLOAT) if dtype_of(x) in _NARROW else x
+
+
+def in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of 16-bit floats compute in float32, as squares and sums need it."""
+
+    @wraps(function)
+    def run(x: Any, *arguments: Any) -> Any:
+        if dtype_of(x) not in _NARROW:
+            return function(x, *arguments)
+        given = [one if isinstance(one, _PLAIN) else widened(one) for one in arguments]
+        return cast(function(widened(x), *given), dtype_of(x))
+
+    return run
 
 
 def mask_like(condition: Any, x: Any) -> Any:

@@ -84,7 +84,9 @@ def eliminated(x: Any, right: Any) -> tuple[Any, Any, Any]:
         s = where(swapped_, neg(s), s)
         return [going, a, b, s, add(log_size, op("Log", op("Abs", chosen)))]
 
-    _, found, sign, size = loop(count_of(n), np.array(True), [x, right, sign, size], step)
+    found = right
+    if n != 0:  # (rows of no elements have no largest one)
+        _, found, sign, size = loop(count_of(n), np.array(True), [x, right, sign, size], step)
     last = [rank - 2, rank - 1]
     return found, op("Squeeze", sign, last), op("Squeeze", size, last)
 
@@ -143,13 +145,16 @@ def exponential(x: Any) -> Any:
 
 
 def _bound(x: Any, values: Any, share: float | None) -> Any:
-    """Return the size below which a singular value counts as zero."""
-    least = float(np.finfo(dtype_of(x).numpy()).eps) if share is None else share
-    if share is None:
-        sizes = shape_of(x)[-2:]
-        most = max(int(str(n)) for n in sizes) if all(isinstance(n, int) for n in sizes) else 1
-        least *= most
-    return mul(op("ReduceMax", values, [-1], keepdims=1), number_like(least, values))
+    """Return the size below which a singular value counts as zero.
+
+    A share that is not given is the precision of the type times the longer side.
+    """
+    largest = op("ReduceMax", values, [-1], keepdims=1)
+    if share is not None:
+        return mul(largest, number_like(share, values))
+    least = number_like(float(np.finfo(dtype_of(x).numpy()).eps), values)
+    rows, columns = (count_of(n) for n in shape_of(x)[-2:])
+    return mul(largest, mul(least, cast(op("Max", rows, columns), dtype_of(values))))
 
 
 def pseudo_inverse(x: Any, share: float | None) -> Any:

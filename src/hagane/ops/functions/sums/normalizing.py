@@ -6,28 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from hagane.ops.builder import dtype_of, op, rank_of
 from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
+    in_float32,
     mean_over,
     mul,
     sqrt,
     square,
     squeeze,
     sub,
+    widened,
 )
 from hagane.ops.functions.tensors.shapes import reshape_like, size_as_number
-
-_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-
-
-def widened(x: Any) -> Any:
-    """Return ``x`` in float32 where its element type is too narrow for sums."""
-    return cast(x, ir.DataType.FLOAT) if dtype_of(x) in _NARROW else x
 
 
 def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:
@@ -76,6 +70,7 @@ def scaled_by(x: Any, weight: Any, bias: Any) -> Any:
     return x if bias is None else add(x, bias)
 
 
+@in_float32
 def layer_norm(x: Any, count: int, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return ``x`` normalised over its last axes (Ba et al., 2016, equation 4).
 
@@ -95,6 +90,7 @@ def layer_norm(x: Any, count: int, weight: Any, bias: Any, epsilon: float) -> An
     return scaled_by(mul(sub(x, mean), inverse_deviation(variance, epsilon)), None, bias)
 
 
+@in_float32
 def rms_norm(x: Any, count: int, weight: Any, epsilon: float) -> Any:
     """Return ``x`` over its root mean square along the last axes (Zhang and Sennrich, 2019)."""
     rank = rank_of(x)
@@ -102,6 +98,7 @@ def rms_norm(x: Any, count: int, weight: Any, epsilon: float) -> Any:
     return scaled_by(mul(x, inverse_deviation(squares, epsilon)), weight, None)
 
 
+@in_float32
 def batch_norm(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return ``x`` normalised a channel (Ioffe and Szegedy, 2015, algorithms 1 and 2).
 
@@ -133,6 +130,7 @@ def batch_moments(x: Any, *, samples: bool = False) -> tuple[Any, Any]:
         samples: Whether each sample has moments of its own, whose means over the batch are
             returned.
     """
+    x = widened(x)
     own = [axis for axis in range(2 if samples else 0, rank_of(x)) if axis != 1]
     mean, spread = moments(x, own)
     count: Any = np.array(1.0, dtype_of(x).numpy())
@@ -151,6 +149,7 @@ def moved(old: Any, new: Any, share: Any) -> Any:
     return add(mul(old, sub(1, share)), mul(cast(new, dtype_of(old)), share))
 
 
+@in_float32
 def instance_norm(x: Any, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return each channel of each sample normalised (Ulyanov et al., 2016, equation 3)."""
     mean, variance = moments(x, list(range(2, rank_of(x))))
@@ -164,6 +163,7 @@ def _normalized(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilo
     return scaled_by(found, *parts)
 
 
+@in_float32
 def group_norm(x: Any, groups: int, weight: Any, bias: Any, epsilon: float) -> Any:
     """Return ``x`` normalised over groups of channels (Wu and He, 2018, equation 7).
 

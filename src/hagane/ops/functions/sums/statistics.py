@@ -18,6 +18,7 @@ from hagane.ops.functions.numbers.elementary import (
     add,
     cast,
     div,
+    in_float32,
     mask_like,
     mean_over,
     mul,
@@ -45,6 +46,7 @@ def _count_along(x: Any, axes: Sequence[int]) -> Any:
     return total
 
 
+@in_float32
 def variance(x: Any, axes: Sequence[int], keepdims: bool, correction: float) -> Any:
     """Return the sum of squared distances from the mean over the count minus a correction."""
     spread = square(sub(x, mean_over(x, axes)))
@@ -87,6 +89,7 @@ def mean_of_numbers(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     return div(total, sum_over(there, axes, keepdims=keepdims))
 
 
+@in_float32
 def variance_of_numbers(x: Any, axes: Sequence[int], keepdims: bool, correction: float) -> Any:
     """Return the variance of the elements that are not NaN."""
     there = mask_like(op("Not", op("IsNaN", x)), x)
@@ -180,6 +183,7 @@ def product_of(x: Any, axes: Sequence[int], keepdims: bool) -> Any:
     return op("ReduceProd", x, list(axes), keepdims=int(keepdims)) if axes else x
 
 
+@in_float32
 def norm(x: Any, axes: Sequence[int], keepdims: bool, order: float) -> Any:
     """Return the p-norm of vectors along axes: the order may be 0 and infinite.
 
@@ -191,6 +195,8 @@ def norm(x: Any, axes: Sequence[int], keepdims: bool, order: float) -> Any:
     """
     keep, places = int(keepdims), list(axes)
     size = op("Abs", x)
+    if not axes:  # (of a reduction, these would be all)
+        return mask_like(op("Greater", size, 0), x) if order == 0 else size
     if order == math.inf:
         return op("ReduceMax", size, places, keepdims=keep)
     if order == -math.inf:

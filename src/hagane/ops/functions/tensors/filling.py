@@ -12,7 +12,7 @@ from hagane.ops.builder import dtype_of, op, rank_of, shape_of
 from hagane.ops.functions.numbers.activations import number_like
 from hagane.ops.functions.numbers.elementary import add, cast, mul, sub, unsqueeze, where
 from hagane.ops.functions.tensors.parts import resized
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, floordiv
 
 _INT64 = ir.DataType.INT64
 
@@ -155,11 +155,25 @@ def masked(x: Any, mask: Any, value: float) -> Any:
     return where(mask, number_like(value, x), x)
 
 
-def spaced_as(start: Any, stop: Any, count: Dim, dtype: ir.DataType, endpoint: bool) -> Any:
-    """Return numbers at equal distances, computed in float64; whole numbers are rounded down."""
+def spaced_as(start: Any, stop: Any, count: Dim, dtype: ir.DataType) -> Any:
+    """Return PyTorch's ``linspace``, computed in float64.
+
+    Whole numbers are counted from whole ends, each half from its own, and cut toward zero
+    (``RangeFactoriesKernel.cpp`` of PyTorch's sources).
+    """
     double = ir.DataType.DOUBLE
-    found = spaced(start, stop, count, double, endpoint=endpoint)
-    return cast(op("Floor", found) if dtype.is_integer() else found, dtype)
+    if not dtype.is_integer():
+        return cast(spaced(start, stop, count, double), dtype)
+    start, stop = (
+        np.trunc(end) if isinstance(end, np.ndarray) else cast(cast(end, dtype), double)
+        for end in (start, stop)
+    )
+    start, stop, number, total = _parted(start, stop, count, double, endpoint=True)
+    step = op("Div", sub(stop, start), total)
+    rising = add(start, mul(cast(number, double), step))
+    falling = sub(stop, mul(cast(sub(count - 1, number), double), step))
+    found = where(op("Less", number, floordiv(count, 2)), rising, falling)
+    return cast(where(op("Equal", number, 0), start, found), dtype)
 
 
 def stepped(start: Any, stop: Any, count: Dim, dtype: ir.DataType, *, endpoint: bool = True) -> Any:

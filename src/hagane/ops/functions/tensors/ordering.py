@@ -158,11 +158,11 @@ def running_extremes(x: Any, axis: int, largest: bool) -> tuple[Any, Any]:
     last = rank_of(rows) - 1
     count = positions_along(rows, last)
     past = op("LessOrEqual", unsqueeze(count, [0]), unsqueeze(count, [1]))
-    info = dtype_of(x).numpy()
-    limits = np.finfo(info) if dtype_of(x).is_floating_point() else np.iinfo(info)
-    fill = (-math.inf if largest else math.inf) if dtype_of(x).is_floating_point() else (
-        limits.min if largest else limits.max
-    )  # fmt: skip
+    if dtype_of(x).is_floating_point():
+        fill = -math.inf if largest else math.inf
+    else:
+        limits = np.iinfo(dtype_of(x).numpy())
+        fill = limits.min if largest else limits.max
     spread = where(past, unsqueeze(rows, [last]), number_like(fill, x))
     name = "ReduceMax" if largest else "ReduceMin"
     value = op(name, spread, [last + 1], keepdims=0)

@@ -30,7 +30,7 @@ for _name, _dtype in (
     ("float", FLOAT), ("double", ir.DataType.DOUBLE), ("half", ir.DataType.FLOAT16),
     ("bfloat16", ir.DataType.BFLOAT16), ("long", INT64), ("int", ir.DataType.INT32),
     ("short", ir.DataType.INT16), ("char", ir.DataType.INT8), ("byte", ir.DataType.UINT8),
-    ("bool", BOOL), ("cfloat", ir.DataType.COMPLEX64),
+    ("bool", BOOL), ("cfloat", ir.DataType.COMPLEX64), ("cdouble", ir.DataType.COMPLEX128),
 ):  # fmt: skip
     _convert(_name, _dtype)
 

@@ -16,13 +16,14 @@ from hagane.frontends.libraries.torch.operands import (
     TENSOR_CLASSES,
     cast,
     category,
+    complex_dtype,
     device_of,
     dims_input,
     dtype_of,
     is_scalar,
     need_tensor,
     of_numpy,
-    promote,
+    real_dtype,
     result_dtype,
     scalar_dtype,
     shape_of,
@@ -356,19 +357,28 @@ def new(t: Core, self: Value, *data: Value, device: Value = None, **keywords: Va
     return made(t, self.dtype, shape, device_of(device, self.device), 0)
 
 
+_PARTS = (FLOAT, ir.DataType.DOUBLE)  # of complex numbers
+
+
 @TORCH.function("complex", "polar")
 def complex_(t: Core, real: Value, imag: Value) -> Tensor:
-    """Return a complex tensor from two real ones."""
-    a, b = promote(t, real, imag)
+    """Return a complex tensor from two real ones of one element type."""
+    a, b = need_tensor(t, real, "real"), need_tensor(t, imag, "imag")
+    if a.dtype != b.dtype or a.dtype not in _PARTS:
+        t.fail(
+            "dtype-mismatch",
+            f"expected both parts as float32 or both as float64, got {t.show(a)} and {t.show(b)}",
+            a, b, remedy="convert them, as in .to(torch.float32)",
+        )  # fmt: skip
     from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_typed
 
-    return broadcast_typed(t, "Complex", a, b, ir.DataType.COMPLEX64)
+    return broadcast_typed(t, "Complex", a, b, complex_dtype(a.dtype))
 
 
 @TORCH.function("view_as_real")
 def view_as_real(t: Core, input: Value) -> Tensor:
     """Return real and imaginary parts in a last axis of 2."""
-    return t.emit.typed("ViewAsReal", [input], FLOAT, (*shape_of(t, input), 2))
+    return t.emit.typed("ViewAsReal", [input], real_dtype(input.dtype), (*shape_of(t, input), 2))
 
 
 @TORCH.function("view_as_complex")
@@ -377,4 +387,7 @@ def view_as_complex(t: Core, input: Value) -> Tensor:
     shape = shape_of(t, input)
     if not shape or t.emit.differ(shape[-1], 2):
         t.fail("shape-mismatch", f"expected a last axis of 2, got {t.show(input)}", input)
-    return t.emit.typed("ViewAsComplex", [input], ir.DataType.COMPLEX64, shape[:-1])
+    if input.dtype not in _PARTS:
+        t.fail("dtype-mismatch", f"expected float32 or float64, got {t.show(input)}", input,
+               remedy="convert it, as in .to(torch.float32)")  # fmt: skip
+    return t.emit.typed("ViewAsComplex", [input], complex_dtype(input.dtype), shape[:-1])

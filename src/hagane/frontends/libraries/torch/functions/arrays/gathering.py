@@ -475,6 +475,8 @@ def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tenso
 def _vander(name: str, *, rises: bool) -> None:
     def function(t: Core, x: Value, N: Value = None, increasing: Value = rises) -> Tensor:
         found = need_tensor(t, x, "x")
+        if category(found.dtype) < 2:  # as of cumprod
+            found = cast(t, found, INT64)
         if name != "vander" and not shape_of(t, found):  # a scalar is a vector of one
             found = t.op("Unsqueeze", found, np.array([0]))
         shape = shape_of(t, found, 1 if name == "vander" else None, "x")

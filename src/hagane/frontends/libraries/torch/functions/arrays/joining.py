@@ -15,6 +15,7 @@ from hagane.frontends.libraries.torch.operands import (
     as_float,
     axis,
     cast,
+    category,
     elements,
     expect_axes,
     need_tensor,
@@ -313,8 +314,12 @@ def _integrated(
     t: Core, y: Value, x: Value, dx: Value, dim: Value
 ) -> tuple[Tensor, int, list[Tensor] | None]:
     """Return the values, the axis, and their places; None in place of these if nobody knows."""
-    found = as_float(t, need_tensor(t, y, "y"))
+    found = need_tensor(t, y, "y")
+    whole = category(found.dtype) < 2 and found.dtype.itemsize < 4  # sums of which overflow
+    found = as_float(t, found)
     place = own_axis(t, dim, found)
+    if whole:
+        return found, place, None
     if not isinstance(x, Tensor):
         return found, place, [] if isinstance(dx, int | float) else None
     own = shape_of(t, x)

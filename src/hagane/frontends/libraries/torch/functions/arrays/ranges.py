@@ -166,7 +166,7 @@ def linspace(
         for v in (start, end)
     ]
     return placed(t, wanted, [count], device_of(device), filling.spaced_as, *bounds, count,
-                  wanted, True)  # fmt: skip
+                  wanted)  # fmt: skip
 
 
 @TORCH.function("logspace")

@@ -14,8 +14,11 @@ from hagane.frontends.libraries.torch.functions.arrays.repeating import expand
 from hagane.frontends.libraries.torch.memory import expect_viewable, turned
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
+    INT64,
     axes,
     axis,
+    cast,
+    category,
     expect_axes,
     need_tensor,
     own_axis,
@@ -401,8 +404,11 @@ def sum_to_size(t: Core, self: Value, *shape: Value) -> Tensor:
     extra = len(own) - len(wanted)
     summed = [*range(extra), *(extra + k for k, dim in enumerate(wanted) if dim == 1)]
 
+    total = bool(summed) or not wanted  # (all elements are summed even where there is one)
+    x = cast(t, self, INT64) if total and category(self.dtype) < 2 else self
+
     def compute() -> Value:
-        made = op("ReduceSum", self, summed, keepdims=1) if summed else self
+        made = op("ReduceSum", x, summed, keepdims=1) if summed else x
         return taken.resized(made, wanted) if extra else made
 
-    return computed(t, (self.dtype, wanted), compute)
+    return computed(t, (x.dtype, wanted), compute)

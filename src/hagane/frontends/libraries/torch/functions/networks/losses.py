@@ -11,6 +11,7 @@ from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     INT64,
+    as_float,
     cast,
     category,
     computed,
@@ -377,6 +378,11 @@ def _lengths(t: Core, value: Value) -> Tensor | None:
     return made
 
 
+def _overflows(x: Tensor) -> bool:
+    """Whether differences of integers leave their type, of which nobody wants the rest."""
+    return category(x.dtype) < 2 and x.dtype.itemsize < 4
+
+
 @TORCH.function("nn.functional.margin_ranking_loss")
 def ranking_loss(
     t: Core, input1: Value, input2: Value, target: Value, margin: Value = 0.0,
@@ -385,8 +391,11 @@ def ranking_loss(
     """Return a ranking loss of two inputs against +1 and -1."""
     reduction = _wanted(t, size_average, reduce, reduction)
     shape = broadcast_shape(t, input1, input2, target)
-    made = t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, shape))
-    x, other, y = promote(t, input1, input2, target)
+    given = promote(t, input1, input2, target)
+    x, other, y = (as_float(t, one) for one in given)
+    made = t.emit.typed("Loss", [input1, input2], x.dtype, reduction_shape(reduction, shape))
+    if _overflows(given[0]):
+        return made
     return computed(t, made, lambda: losses.reduced(
         losses.margin_ranking(x, other, y, margin), reduction))  # fmt: skip
 
@@ -434,10 +443,11 @@ def triplet_margin_loss(
     """Return a loss of three inputs."""
     reduction = _wanted(t, size_average, reduce, reduction)
     shape = broadcast_shape(t, anchor, positive, negative)
-    made = t.emit.typed(
-        "Loss", [anchor, positive], anchor.dtype, reduction_shape(reduction, shape[:-1])
-    )
-    x, y, z = promote(t, anchor, positive, negative)
+    given = promote(t, anchor, positive, negative)
+    x, y, z = (as_float(t, one) for one in given)
+    made = t.emit.typed("Loss", [anchor, positive], x.dtype, reduction_shape(reduction, shape[:-1]))
+    if _overflows(given[0]):
+        return made
     if not shape:  # numbers are their own only component
         x, y, z = (t.op("Unsqueeze", one, np.array([0], np.int64)) for one in (x, y, z))
     return computed(t, made, lambda: losses.reduced(

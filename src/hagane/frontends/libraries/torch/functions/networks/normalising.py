@@ -14,6 +14,8 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.memory.writing import renew
 from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
+    category,
     expect_axes,
     need_float,
     need_tensor,
@@ -73,7 +75,8 @@ def batch_norm(
     if training:
         _need_several(t, x, shape_of(t, x)[:1] + shape_of(t, x)[2:])
     made = t.emit.typed("BatchNormalization", [x], x.dtype, x.shape)
-    if training and isinstance(running_mean, Tensor):
+    empty = any(isinstance(n, int) and n == 0 for n in shape_of(t, x))  # of which nothing is kept
+    if training and isinstance(running_mean, Tensor) and not empty:
         _note_moments(t, x, running_mean, running_var, momentum)
     mean, variance = (None, None) if training else (running_mean, running_var)
     return computed(t, made, normalizing.batch_norm, x, mean, variance, weight, bias, eps)
@@ -183,8 +186,9 @@ def rms_norm(
     """Return the input over its root mean square along the last axes."""
     x, count = _last_axes(t, input, normalized_shape, weight)
     made = t.emit.typed("RMSNormalization", [x], x.dtype, x.shape)
-    if eps is None:
-        eps = float(np.finfo(x.dtype.numpy()).eps)
+    if eps is None:  # that of the type in which it is computed
+        double = x.dtype == ir.DataType.DOUBLE
+        eps = float(np.finfo(np.float64 if double else np.float32).eps)
     return computed(t, made, normalizing.rms_norm, x, count, weight, eps)
 
 
@@ -242,6 +246,8 @@ def local_response_norm(
     """Return the input normalised over neighbouring channels."""
     x = need_tensor(t, input, "input")
     numbers = [alpha, beta, k]
+    if category(x.dtype) < 2:  # means of integers are cut
+        return t.emit.typed("LRN", [x], FLOAT, x.shape)
     if not isinstance(size, int) or not all(isinstance(n, int | float) for n in numbers):
         return t.emit.typed("LRN", [x], x.dtype, x.shape)
     return built(t, x, images.response_normalized, x, size, *map(float, numbers))

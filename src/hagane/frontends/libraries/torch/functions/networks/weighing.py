@@ -29,6 +29,8 @@ def _softmax(name: str) -> None:
         t: Core, input: Value, dim: Value = None, _stacklevel: Value = 3, dtype: Value = None
     ) -> Tensor:
         x = need_tensor(t, input, "input")
+        if name == "softmin":  # in the input's own type
+            x = need_tensor(t, t.call_library("torch.neg", [x]), "input")
         x = cast(t, x, dtype_of(dtype, x.dtype))
         need_float(t, x, "input")
         rank = len(shape_of(t, x))
@@ -37,8 +39,6 @@ def _softmax(name: str) -> None:
         place = axis(t, dim, rank, x)
         if not rank:
             return t.emit.typed("Softmax", [x], x.dtype, x.shape)
-        if name == "softmin":
-            x = t.op("Neg", x)
         operator = "LogSoftmax" if name == "log_softmax" else "Softmax"
         found: Tensor = t.op(operator, x, axis=place)
         return found

@@ -375,7 +375,8 @@ def _register_pools(spatial: int) -> None:
         TORCH.function(f"nn.functional.adaptive_{kind}_pool{spatial}d")(handler)
         if spatial == 1:
             TORCH.function(f"adaptive_{kind}_pool1d")(handler)
-    TORCH.function(f"nn.functional.avg_pool{spatial}d")(average)
+    alone = ("avg_pool1d",) if spatial == 1 else ()
+    TORCH.function(f"nn.functional.avg_pool{spatial}d", *alone)(average)
     TORCH.function(f"nn.functional.lp_pool{spatial}d")(norm)
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import onnx_ir as ir
-
 from hagane.frontends.libraries.computing import built, several
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
+    cast,
     category,
     complex_dtype,
     need_float,
     need_tensor,
+    promoted,
     real_dtype,
     same_dtype,
     shape_of,
@@ -32,7 +32,7 @@ from hagane.symbolic import Dim, minimum
 from hagane.symbolic.logic import negate
 
 
-def _matrices(t: Core, value: Value, what: str, *, square: bool = False) -> Tensor:
+def matrices(t: Core, value: Value, what: str, *, square: bool = False) -> Tensor:
     """Return an argument that has to hold matrices of floats."""
     x = need_tensor(t, value, "A")
     need_float(t, x, "A")
@@ -46,7 +46,7 @@ def _matrices(t: Core, value: Value, what: str, *, square: bool = False) -> Tens
 
 def _keeping(*names: str, rule: Callable[[Any], Any]) -> None:
     def function(t: Core, A: Value) -> Tensor:
-        x = _matrices(t, A, names[0].rpartition(".")[2], square=True)
+        x = matrices(t, A, names[0].rpartition(".")[2], square=True)
         if category(x.dtype) == 3:
             return t.emit.typed("Linalg", [x], x.dtype, x.shape)
         return built(t, x, rule, x)
@@ -62,7 +62,7 @@ _keeping("linalg.matrix_exp", "matrix_exp", rule=linalg.exponential)
 @TORCH.function("linalg.cholesky", "cholesky", methods=("cholesky",))
 def cholesky(t: Core, A: Value, upper: Value = False) -> Tensor:
     """Return the triangular factor of positive definite matrices."""
-    x = _matrices(t, A, "cholesky", square=True)
+    x = matrices(t, A, "cholesky", square=True)
     if category(x.dtype) == 3 or not isinstance(upper, bool):
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
     return built(t, x, lambda x: swapped(factors.cholesky(swapped(x))) if upper
@@ -72,7 +72,7 @@ def cholesky(t: Core, A: Value, upper: Value = False) -> Tensor:
 @TORCH.function("linalg.matrix_power", "matrix_power", methods=("matrix_power",))
 def matrix_power(t: Core, A: Value, n: Value) -> Tensor:
     """Return a power of square matrices."""
-    x = _matrices(t, A, "matrix_power", square=True)
+    x = matrices(t, A, "matrix_power", square=True)
     if category(x.dtype) == 3 or not isinstance(n, int):
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
     return built(t, x, linalg.power, x, n)
@@ -81,7 +81,7 @@ def matrix_power(t: Core, A: Value, n: Value) -> Tensor:
 @TORCH.function("cholesky_inverse", methods=("cholesky_inverse",))
 def cholesky_inverse(t: Core, L: Value, upper: Value = False) -> Tensor:
     """Return the inverse of matrices, given their triangular factors."""
-    x = _matrices(t, L, "cholesky_inverse", square=True)
+    x = matrices(t, L, "cholesky_inverse", square=True)
     if category(x.dtype) == 3 or not isinstance(upper, bool):
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
     return built(t, x, lambda x: linalg.inverse(linalg.of_factor(x, upper=upper)), x)
@@ -89,7 +89,7 @@ def cholesky_inverse(t: Core, L: Value, upper: Value = False) -> Tensor:
 
 def _reducing(*names: str, rule: Callable[[Any], Any]) -> None:
     def function(t: Core, A: Value) -> Tensor:
-        x = _matrices(t, A, names[0].rpartition(".")[2], square=True)
+        x = matrices(t, A, names[0].rpartition(".")[2], square=True)
         if category(x.dtype) == 3:
             return t.emit.typed("Det", [x], x.dtype, shape_of(t, x)[:-2])
         return built(t, (x.dtype, shape_of(t, x)[:-2]), rule, x)
@@ -104,7 +104,7 @@ _reducing("logdet", rule=linalg.log_determinant)
 @TORCH.function("linalg.slogdet", "slogdet", methods=("slogdet",))
 def slogdet(t: Core, A: Value) -> Value:
     """Return sign and logarithm of determinants."""
-    x = _matrices(t, A, "slogdet", square=True)
+    x = matrices(t, A, "slogdet", square=True)
     shape = shape_of(t, x)[:-2]
     if category(x.dtype) != 3:
         found = several(t, linalg.signed_logarithm, x, shape, shape)
@@ -126,27 +126,6 @@ def trace(t: Core, input: Value) -> Tensor:
     length = minimum(rows, columns)
     return built(t, (dtype, ()), lambda x: op("ReduceSum", parts.diagonal(
         to_dtype(x, dtype), 0, 0, 1, length), [0], keepdims=0), x)  # fmt: skip
-
-
-@TORCH.function("linalg.matrix_rank")
-def matrix_rank(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
-    """Return the rank of matrices, int64."""
-    x = _matrices(t, A, "matrix_rank")
-    shape = shape_of(t, x)[:-2]
-    if _ or __ or category(x.dtype) == 3:
-        return t.emit.typed("Rank", [x], INT64, shape)
-    return built(t, (INT64, shape), linalg.numerical_rank, x, None)
-
-
-@TORCH.function("linalg.pinv", "pinverse", methods=("pinverse",))
-def pinv(t: Core, A: Value, *_: Value, **__: Value) -> Tensor:
-    """Return the pseudo-inverse."""
-    x = _matrices(t, A, "pinv")
-    *lead, rows, columns = shape_of(t, x)
-    shape = (*lead, columns, rows)
-    if _ or __ or category(x.dtype) == 3:
-        return t.emit.typed("PInv", [x], x.dtype, shape)
-    return built(t, (x.dtype, shape), linalg.pseudo_inverse, x, None)
 
 
 def _vectors(t: Core, x: Tensor, full: bool) -> tuple[Tensor, ...] | None:
@@ -171,7 +150,7 @@ def _svd(t: Core, x: Tensor, full: bool) -> tuple[Tensor, Tensor, tuple[Dim, ...
 @TORCH.function("linalg.svd")
 def linalg_svd(t: Core, A: Value, full_matrices: Value = True, **_: Value) -> Value:
     """Return U, S and V^H of the singular value decomposition."""
-    x = _matrices(t, A, "svd")
+    x = matrices(t, A, "svd")
     vectors = _vectors(t, x, bool(full_matrices))
     if vectors is not None:
         return Fields(vectors, ("U", "S", "Vh"))
@@ -183,7 +162,7 @@ def linalg_svd(t: Core, A: Value, full_matrices: Value = True, **_: Value) -> Va
 @TORCH.function("svd", methods=("svd",))
 def svd(t: Core, input: Value, some: Value = True, compute_uv: Value = True) -> Value:
     """Return U, S and V of the singular value decomposition."""
-    x = _matrices(t, input, "svd")
+    x = matrices(t, input, "svd")
     vectors = _vectors(t, x, not some)
     if vectors is not None and compute_uv is True:
         turned = t.call_library("torch.transpose", [vectors[2], -2, -1])
@@ -196,7 +175,7 @@ def svd(t: Core, input: Value, some: Value = True, compute_uv: Value = True) -> 
 @TORCH.function("linalg.svdvals")
 def svdvals(t: Core, A: Value, **_: Value) -> Tensor:
     """Return the singular values."""
-    x = _matrices(t, A, "svdvals")
+    x = matrices(t, A, "svdvals")
     if category(x.dtype) == 3:
         return _svd(t, x, False)[1]
     *lead, rows, columns = shape_of(t, x)
@@ -206,7 +185,7 @@ def svdvals(t: Core, A: Value, **_: Value) -> Tensor:
 @TORCH.function("linalg.qr", "qr", methods=("qr",))
 def qr(t: Core, A: Value, mode: Value = "reduced") -> Value:
     """Return Q and R."""
-    x = _matrices(t, A, "qr")
+    x = matrices(t, A, "qr")
     *lead, rows, columns = shape_of(t, x)
     inner = rows if mode == "complete" else minimum(rows, columns)
     if mode in ("reduced", "complete") and category(x.dtype) != 3:
@@ -221,49 +200,47 @@ def qr(t: Core, A: Value, mode: Value = "reduced") -> Value:
 @TORCH.function("linalg.householder_product", "orgqr", methods=("orgqr",))
 def householder_product(t: Core, A: Value, tau: Value) -> Tensor:
     """Return the first columns of products of reflections."""
-    x, scales = _matrices(t, A, "householder_product"), need_tensor(t, tau, "tau")
+    x, scales = matrices(t, A, "householder_product"), need_tensor(t, tau, "tau")
     same_dtype(t, x, scales, "A and tau")
     if category(x.dtype) == 3:
         return t.emit.typed("Linalg", [x], x.dtype, x.shape)
     return built(t, x, factors.reflected, x, scales)
 
 
-@TORCH.function("linalg.lu")
-def lu(t: Core, A: Value, *, pivot: Value = True) -> Value:
-    """Return P, L and U, of which P has no elements without pivots."""
-    x = _matrices(t, A, "lu")
-    *lead, rows, columns = shape_of(t, x)
-    inner = minimum(rows, columns)
-    shapes = {"P": (*lead, rows, rows), "L": (*lead, rows, inner), "U": (*lead, inner, columns)}
-    if pivot is False:
-        shapes["P"] = (0,)
-    made = [t.emit.typed("LU", [x], x.dtype, shape) for shape in shapes.values()]
-    return Fields(made, tuple(shapes))
-
-
-def _eigen(name: str, values_complex: bool, vectors: bool) -> None:
-    def function(t: Core, A: Value, *_: Value, **__: Value) -> Value:
-        x = _matrices(t, A, name, square=True)
-        dtype = complex_dtype(x.dtype) if values_complex else real_dtype(x.dtype)
-        if not values_complex and category(x.dtype) != 3:
-            if "U" in (*_, *__.values()):  # the upper half of the matrices
-                x = t.call_library("torch.transpose", [x, -2, -1])
-            pair = several(t, factors.symmetric_values, x, shape_of(t, x)[:-1], shape_of(t, x))
-            return Fields(pair, ("eigenvalues", "eigenvectors")) if vectors else pair[0]
+def _eigen(name: str, vectors: bool) -> None:
+    def function(t: Core, A: Value) -> Value:
+        x = matrices(t, A, name, square=True)
+        dtype = complex_dtype(x.dtype)
         values = t.emit.typed("Eigen", [x], dtype, shape_of(t, x)[:-1])
         if not vectors:
             return values
-        kind = complex_dtype(x.dtype) if values_complex else x.dtype
-        found = t.emit.typed("Eigen", [x], kind, x.shape)
+        found = t.emit.typed("Eigen", [x], dtype, x.shape)
         return Fields((values, found), ("eigenvalues", "eigenvectors"))
 
     TORCH.function(f"linalg.{name}")(function)
 
 
-_eigen("eigh", False, True)
-_eigen("eigvalsh", False, False)
-_eigen("eig", True, True)
-_eigen("eigvals", True, False)
+def _symmetric(name: str, vectors: bool) -> None:
+    def function(t: Core, A: Value, UPLO: Value = "L") -> Value:
+        x = matrices(t, A, name, square=True)
+        if not isinstance(UPLO, str) or UPLO not in ("L", "U", "l", "u"):
+            t.fail("value", f"{name}: expected 'L' or 'U' as UPLO, got {t.show(t.wrap(UPLO))}", x)
+        if category(x.dtype) != 3:
+            if UPLO in ("U", "u"):  # the upper half of the matrices
+                x = t.call_library("torch.transpose", [x, -2, -1])
+            pair = several(t, factors.symmetric_values, x, shape_of(t, x)[:-1], shape_of(t, x))
+            return Fields(pair, ("eigenvalues", "eigenvectors")) if vectors else pair[0]
+        values = t.emit.typed("Eigen", [x], real_dtype(x.dtype), shape_of(t, x)[:-1])
+        found = t.emit.typed("Eigen", [x], x.dtype, x.shape)
+        return Fields((values, found), ("eigenvalues", "eigenvectors")) if vectors else values
+
+    TORCH.function(f"linalg.{name}")(function)
+
+
+_symmetric("eigh", vectors=True)
+_symmetric("eigvalsh", vectors=False)
+_eigen("eig", vectors=True)
+_eigen("eigvals", vectors=False)
 
 
 def _solution(
@@ -301,34 +278,36 @@ def _solution(
 
 @TORCH.function("linalg.solve")
 def solve(t: Core, A: Value, B: Value, *, left: Value = True) -> Tensor:
-    """Return X with A X = B."""
-    x = _matrices(t, A, "solve", square=True)
-    rule = (lambda x: x) if left is True else None
-    return _solution(t, x, need_tensor(t, B, "B"), "solve", rule)
+    """Return X with A X = B (or X A = B)."""
+    x = matrices(t, A, "solve", square=True)
+    if left is False:
+        return _from_right(t, lambda a, b: solve(t, a, b), A, B)
+    return _solution(t, x, need_tensor(t, B, "B"), "solve")
 
 
-@TORCH.function("linalg.solve_ex")
-def solve_ex(
-    t: Core, A: Value, B: Value, *, left: Value = True, check_errors: Value = False
-) -> Value:
-    """Return X with A X = B, and zeros: no matrix without an inverse is told."""
-    made = solve(t, A, B, left=left)
-    count = need_tensor(t, A, "A").shape or ()
-    return Fields((made, t.emit.constant(0, ir.DataType.INT32) if len(count) < 3 else
-                   t.emit.typed("Linalg", [made], ir.DataType.INT32, count[:-2])),
-                  ("result", "info"))  # fmt: skip
+def _from_right(t: Core, solved: Callable[..., Tensor], A: Value, B: Value) -> Tensor:
+    """Return X with X A = B, by a function that solves A X = B."""
+    given = [need_tensor(t, v, name) for v, name in ((A, "A"), (B, "B"))]
+    if len(shape_of(t, given[1])) < 2:
+        t.fail("rank", f"solve from the right takes matrices B, got {t.show(given[1])}", given[1])
+    turned = [t.call_library("torch.transpose", [x, -2, -1]) for x in given]
+    found: Tensor = t.call_library("torch.transpose", [solved(*turned), -2, -1])
+    return found
 
 
 @TORCH.function("linalg.solve_triangular")
 def solve_triangular(
     t: Core, A: Value, B: Value, *, upper: Value, left: Value = True, unitriangular: Value = False
 ) -> Tensor:
-    """Return X with A X = B, A being triangular."""
-    x = _matrices(t, A, "solve_triangular", square=True)
+    """Return X with A X = B (or X A = B), A being triangular."""
+    x = matrices(t, A, "solve_triangular", square=True)
+    if left is False and isinstance(upper, bool):
+        return _from_right(t, lambda a, b: solve_triangular(
+            t, a, b, upper=not upper, unitriangular=unitriangular), A, B)  # fmt: skip
     rule = None
     if left is True and isinstance(upper, bool) and isinstance(unitriangular, bool):
         rule = partial(linalg.triangle_of, upper=upper, ones=unitriangular)
-    return _solution(t, x, _matrices(t, B, "solve_triangular"), "solve_triangular", rule)
+    return _solution(t, x, matrices(t, B, "solve_triangular"), "solve_triangular", rule)
 
 
 @TORCH.function("triangular_solve", methods=("triangular_solve",))
@@ -337,11 +316,11 @@ def triangular_solve(
     unitriangular: Value = False,
 ) -> Value:  # fmt: skip
     """Return X with A X = b, and A."""
-    x = _matrices(t, A, "triangular_solve", square=True)
+    x = matrices(t, A, "triangular_solve", square=True)
     rule = None
     if all(isinstance(v, bool) for v in (upper, transpose, unitriangular)):
         rule = partial(linalg.triangle_of, upper=upper, ones=unitriangular, turned=transpose)
-    right = _matrices(t, b, "triangular_solve")
+    right = matrices(t, b, "triangular_solve")
     return Fields(
         (_solution(t, x, right, "triangular_solve", rule), x), ("solution", "cloned_coefficient")
     )
@@ -350,19 +329,24 @@ def triangular_solve(
 @TORCH.function("cholesky_solve", methods=("cholesky_solve",))
 def cholesky_solve(t: Core, B: Value, L: Value, upper: Value = False) -> Tensor:
     """Return X with A X = B, given the Cholesky factor of A."""
-    x = _matrices(t, L, "cholesky_solve", square=True)
+    x = matrices(t, L, "cholesky_solve", square=True)
     rule = partial(linalg.of_factor, upper=upper) if isinstance(upper, bool) else None
-    return _solution(t, x, _matrices(t, B, "cholesky_solve"), "cholesky_solve", rule)
+    return _solution(t, x, matrices(t, B, "cholesky_solve"), "cholesky_solve", rule)
 
 
 @TORCH.function("linalg.lstsq")
 def lstsq(t: Core, A: Value, B: Value, *_: Value, **__: Value) -> Value:
     """Return X that minimises the distance of A X to B."""
-    x = _matrices(t, A, "lstsq")
+    x = matrices(t, A, "lstsq")
     found = _solution(t, x, need_tensor(t, B, "B"), "lstsq", None)
     right = need_tensor(t, B, "B")
     if category(x.dtype) != 3 and len(shape_of(t, right)) == len(shape_of(t, x)):
-        found = built(t, found, linalg.least_squares, x, right)
+        rows, columns = shape_of(t, x)[-2:]
+        if t.knowledge.possible(t.knowledge.less(rows, columns)):  # the solution of least norm
+            inverse = t.call_library("torch.linalg.pinv", [x])
+            found = t.call_library("torch.matmul", [inverse, right])
+        else:
+            found = built(t, found, linalg.least_squares, x, right)
     lead = shape_of(t, x)[:-2]
     empty = t.emit.new(x.dtype, (t.emit.fresh("residuals"),))
     rank = t.emit.new(INT64, lead)
@@ -403,6 +387,8 @@ def _of_rows(
     if not lone and shape[0] != 0:
         t.emit.suppose_not_one(shape[0], "number of variables, of which one gives a single number")
     dtype = FLOAT if category(x.dtype) < 2 else x.dtype
+    shares = keywords.get("aweights")
+    dtype = promoted(dtype, shares.dtype) if isinstance(shares, Tensor) else dtype
     made = (dtype, () if lone else (shape[0], shape[0]))
     correction = keywords.get("correction", 1)
     weights = [keywords.get("fweights"), keywords.get("aweights")]
@@ -410,6 +396,7 @@ def _of_rows(
     plain = not {*keywords} - {"correction", "fweights", "aweights"} and isinstance(correction, int)
     if not plain or category(x.dtype) != 2 or not shape:
         return t.emit.typed("Cov", [x], *made)
+    x = cast(t, x, dtype)
 
     def rows(x: Value, *given: Value) -> Value:
         found = iter(given)

@@ -21,6 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
     same_dtype,
     shape_of,
 )
+from hagane.frontends.libraries.torch.operands import cast as as_type
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
@@ -96,16 +97,23 @@ _of_rank("vdot", 1, 1)
 
 
 def _scaled(t: Core, x: Value, factor: Value) -> Value:
-    """Return ``x`` times a number."""
+    """Return ``x`` times a number, of which integers take the whole part."""
     from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 
+    factor = _factor(x, factor)
     return x if factor == 1 else binary(t, "mul", x, factor)
+
+
+def _factor(x: Value, factor: Value) -> Value:
+    whole = isinstance(x, Tensor) and category(x.dtype) < 2
+    return int(factor) if whole and isinstance(factor, float) else factor
 
 
 def _added(t: Core, x: Value, beta: Value, made: Value) -> Value:
     """Return ``x`` times ``beta`` plus a product; of a ``beta`` of 0, x lends its shape alone."""
     from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 
+    beta = _factor(x, beta)
     if isinstance(beta, int | float) and beta == 0:  # NaN and infinity in x do not count
         return binary(t, "add", t.call_library("torch.zeros_like", [x]), made)
     return binary(t, "add", _scaled(t, x, beta), made)
@@ -119,6 +127,11 @@ def _add_product(name: str, first: str) -> None:
             t.fail("call", f"{name} takes an input and two factors, got {len(factors)} factors")
         a, b = (*factors, *named.values())
         made = t.call_library(f"torch.{first}", [a, b])
+        if name != "addr":
+            same_dtype(t, need_tensor(t, input, "input"), made, f"the input and factors of {name}")
+        elif category(made.dtype) < 2 and float in map(type, (alpha, beta)):
+            t.fail("value", f"{name}: expected integers as alpha and beta of integers, got "
+                   f"alpha={alpha} and beta={beta}")  # fmt: skip
         return _added(t, input, beta, _scaled(t, made, alpha))
 
     TORCH.function(name, methods=(name,))(function)
@@ -134,7 +147,8 @@ def addbmm(
 ) -> Tensor:
     """Return ``input`` plus the sum of the products of a batch."""
     made = t.call_library("torch.bmm", [batch1, batch2])
-    total = t.call_library("torch.sum", [made, 0])
+    same_dtype(t, need_tensor(t, input, "input"), made, "the input and factors of addbmm")
+    total = as_type(t, need_tensor(t, t.call_library("torch.sum", [made, 0]), "total"), made.dtype)
     return _added(t, input, beta, _scaled(t, total, alpha))
 
 
@@ -256,7 +270,7 @@ def _features(t: Core, w: Tensor) -> Dim:
     return shape[0] if len(shape) == 1 else shape_of(t, w, 2, "weight")[1]
 
 
-@TORCH.function("nn.functional.bilinear")
+@TORCH.function("nn.functional.bilinear", "bilinear")
 def bilinear(t: Core, input1: Value, input2: Value, weight: Value, bias: Value = None) -> Tensor:
     """Return ``x1 A x2 + b``."""
     out, first, second = shape_of(t, weight, 3, "weight")

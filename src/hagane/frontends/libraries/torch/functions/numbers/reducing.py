@@ -228,8 +228,10 @@ def norm(
     need_float(t, x, "input")
     made = reduced(t, "", x, dim, keepdim, real_dtype(dtype_of(dtype, x.dtype)))
     order = {None: 2, "fro": 2}.get(p, p)
-    if category(x.dtype) == 3 or not isinstance(order, int | float) or not shape_of(t, x):
+    if category(x.dtype) == 3 or not isinstance(order, int | float):
         return made
+    if not shape_of(t, x):  # a vector of one element
+        return computed(t, made, statistics.norm, cast(t, x, made.dtype), [], False, order)
     return over_axes(t, made, cast(t, x, made.dtype), dim, keepdim, statistics.norm, order)
 
 

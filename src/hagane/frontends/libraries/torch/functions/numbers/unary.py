@@ -109,6 +109,8 @@ def _unary(name: str, operator: str, real: bool) -> None:
         x = as_float(t, x) if real else x
         if operator in ("Floor", "Ceil") and category(x.dtype) == 1:
             return apply_(t, "", x)
+        if operator == "Neg" and x.dtype == ir.DataType.UINT8:  # (ONNX has none of these)
+            return computed(t, x, lambda x: op("Sub", activations.number_like(0, x), x), x)
         if operator == "Abs" and category(x.dtype) == 3:
             return t.emit.typed("Abs", [x], real_dtype(x.dtype), x.shape)
         made = apply_(t, operator, x)
