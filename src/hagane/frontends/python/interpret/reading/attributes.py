@@ -235,7 +235,8 @@ class Access(Items):
         if isinstance(value, DictRef):
             python = _MAPPINGS.get(value.kind.partition(":")[0], dict)
         deque = isinstance(value, ListRef) and name in _OF_DEQUES
-        if not (hasattr(python, name) or deque):
+        # (What the class itself has of its own class, as __name__, its instances lack.)
+        if not (deque or any(name in vars(base) for base in python.__mro__)):
             return MISSING
         found = getattr(python, name, None)
         if is_plain(value) and found is not None and not callable(found):
