@@ -167,10 +167,23 @@ class Objects(Names):
         """Return the methods that a call of an object means, the first that exists counts."""
         names = self.libraries_of(core, value)
         if any(name.startswith("torch.") for name in names):
-            return ("forward", "__call__")
+            is_own = self._own_call(core, value) is not MISSING
+            return ("__call__", "forward") if is_own else ("forward", "__call__")
         if isinstance(value.cls, Class) and core.find_in_class(value.cls, "__call__") is MISSING:
             return ("forward", "__call__")
         return ("__call__", "forward")
+
+    @staticmethod
+    def _own_call(core: Core, value: Instance) -> Value:
+        """Return the ``__call__`` that the class of a module has in the place of PyTorch's."""
+        if not isinstance(value.cls, Class):
+            return MISSING
+        found = core.find_in_class(value.cls, "__call__")
+        inner = found
+        while isinstance(inner, Wrapped):
+            inner = inner.function
+        module = getattr(getattr(inner, "host", None), "__module__", None) or ""
+        return MISSING if module.partition(".")[0] == "torch" else found
 
     def call_forward(
         self,
@@ -189,7 +202,9 @@ class Objects(Names):
                 f"the {type(value.host).__name__} has a hook ({', '.join(hooks)}), which is not "
                 "followed; delete_hook() removes it",
             )
-        if "torch.nn.Module" not in names:
+        own = self._own_call(core, value) if "torch.nn.Module" in names else MISSING
+        is_own = own is not MISSING and isinstance(method, Bound) and method.function is own
+        if "torch.nn.Module" not in names or is_own:  # (its own calls that of PyTorch, or not)
             return core.call(method, arguments, keywords)
         from hagane.frontends.libraries.torch.training.hooks import run
 
