@@ -8,14 +8,15 @@ import inspect
 import sys
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from hagane.capturing.leaves import Leaf, NumberLeaf, Obstacle, TensorLeaf, Tree, joined
 from hagane.capturing.variables import KIND, is_variable
-from hagane.frontends.capture.interface.structure import Object, Text, Whole
+from hagane.frontends.capture.interface.structure import Object, Sized, Text, Whole
+from hagane.frontends.python.values.dictionaries import items_of
 
 _NUMBERS = (bool, int, float, complex)
 _PLAIN = (str, bytes, type(None), type(Ellipsis), range, np.dtype, enum.Enum)
@@ -63,8 +64,10 @@ class Reader:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.dtype | torch.device):
             return value
-        if type(value) is tuple or (torch is not None and type(value) is torch.Size):
-            return tuple(self.read(item, joined(path, i)) for i, item in enumerate(value))
+        is_size = torch is not None and type(value) is torch.Size
+        if type(value) is tuple or is_size:
+            made = Sized if is_size else tuple
+            return made(self.read(item, joined(path, i)) for i, item in enumerate(value))
         if isinstance(value, _WHOLE) or _is_model(value):
             return Whole(value)
         return self._object(value, path)
@@ -85,7 +88,7 @@ class Reader:
             return known
         made = self._objects[id(value)] = Object(type(value), value)
         if isinstance(value, dict):
-            items = dict.items(value)
+            items = items_of(value)
             made.items = {k: self.read(v, joined(path, k)) for k, v in items}
         elif isinstance(value, list):
             made.items = [self.read(v, joined(path, i)) for i, v in enumerate(list.copy(value))]
@@ -94,8 +97,8 @@ class Reader:
             made.attributes = {name: self.read(v, joined(path, name)) for name, v in pairs}
             return made
         elif isinstance(value, tuple):
-            items_of = enumerate(tuple.__iter__(value))
-            made.items = [self.read(v, joined(path, i)) for i, v in items_of]
+            numbered = enumerate(tuple.__iter__(value))
+            made.items = [self.read(v, joined(path, i)) for i, v in numbered]
         elif not _is_open(value):
             raise Obstacle(
                 f"'{path}' is a {type(value).__qualname__}, whose content no graph sees; {_REMEDY}"
@@ -107,8 +110,15 @@ class Reader:
         return made
 
 
-def read_arguments(arguments: inspect.BoundArguments, array: Arrays) -> dict[str, Tree]:
+def read_arguments(
+    arguments: inspect.BoundArguments, array: Arrays, held: Mapping[str, Any] | None = None
+) -> dict[str, Tree]:
     """Return the arguments of a call as trees of leaves, by name.
+
+    Args:
+        arguments: They.
+        array: Makes the leaves of arrays.
+        held: Lists and dicts that the program finds elsewhere; they come behind the arguments.
 
     Raises:
         Obstacle: One is of a type that no graph takes.
@@ -121,6 +131,7 @@ def read_arguments(arguments: inspect.BoundArguments, array: Arrays) -> dict[str
             made.update({key: reader.read(item, key) for key, item in value.items()})
         elif kind is not inspect.Parameter.VAR_POSITIONAL or value:
             made[name] = reader.read(value, name)
+    made.update({name: reader.read(value, name) for name, value in (held or {}).items()})
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,9 @@ from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Read
 from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Leaf, Text
+from hagane.frontends.capture.interface.views import View
 from hagane.frontends.libraries.meaning import MeaningTables
+from hagane.ops.gradient.marks import sources_of
 
 # Questions of a program about modes of PyTorch, and the function that answers them.
 _ASKED = {
@@ -117,6 +119,7 @@ class Variant:
         pattern: The calls that it serves; None if it serves none but this one.
         reads: The values that it read from the running Python.
         problems: Why there is no graph; empty if there is one.
+        containers: The lists and dicts that have to be arguments, for there to be one.
         modes: The modes of PyTorch that it asked for, by the function that tells.
         asks_torch: Whether it computes with anything of PyTorch, whose modes then matter.
         asks_layout: Whether it asks for the layout of a tensor, which then has to be contiguous.
@@ -126,6 +129,7 @@ class Variant:
     pattern: Pattern | None
     reads: Reads
     problems: tuple[str, ...] = ()
+    containers: Mapping[str, Any] = field(default_factory=dict)
     captured: Captured | None = None
     model: ir.Model | None = None
     sessions: Sessions | None = None
@@ -136,11 +140,26 @@ class Variant:
     asks_gradients: bool = False
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value, str]] = field(default_factory=list)
+    _sources: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> list[Any]:
         """The tensors that it computes with, apart from the inputs."""
         return [tensor for tensor, _ in self._weights]
+
+    @property
+    def trained(self) -> set[str]:
+        """The names of its weights that PyTorch computes gradients for."""
+        return {str(value.name) for tensor, value in self._weights if tensor.requires_grad}
+
+    def sources_of(self, output: str) -> frozenset[str]:
+        """Return the names of the inputs and weights whose gradients an output has."""
+        assert self.captured is not None
+        if output not in self._sources:
+            values = {str(value.name): value for value in self.captured.graph.outputs}
+            found = sources_of(values[output])
+            self._sources[output] = frozenset(str(v.name) for v in found if v.producer() is None)
+        return self._sources[output]
 
     @property
     def variables(self) -> list[Any]:
@@ -183,6 +202,10 @@ class Variant:
             )  # fmt: skip
         if self.reads.compares:
             self._check_identities(given)
+        if self.reads.lacks and any(getattr(one.value, "__dict__", None) for one in given):
+            raise Obstacle(
+                "an argument has attributes that the program gave it, and the program asks for one"
+            )
         if self.asks_gradients and any(getattr(one.value, "requires_grad", 0) for one in given):
             raise Obstacle(
                 "an argument requires gradients, and the program asks whether a tensor does"
@@ -233,6 +256,9 @@ class Variant:
         except KernelError as error:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
+        if known is not None:
+            for name, view in self.captured.views.items():
+                made[name] = view.of(base_of(view, feeds, made), made[name])
         tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
         given: dict[str, Any] = {}
         if self.captured.changes or self.captured.state:
@@ -248,6 +274,9 @@ class Variant:
                 setattr(attribute.owner, attribute.name, value)
             elif known is not None and isinstance(structure, Leaf) and structure.first:
                 known[structure.first] = held
+        for path in self.captured.trained:
+            if path in tensors:
+                tensors[path].value.requires_grad_()
         if self.captured.changes:
             apply_changes(self.captured.changes, made, given, tensors, known)
         return made
@@ -304,6 +333,13 @@ class Variant:
                 arrays.append((found, value))
         self.sessions = Sessions(self.model, [*self._weights, *arrays])
         self.guards = self._guards()
+
+
+def base_of(view: View, feeds: Mapping[str, Any], made: Mapping[str, Any]) -> Any:
+    """Return the array in whose memory an output lies."""
+    if view.path:
+        return feeds[view.path]
+    return made[view.output] if view.output else _state_array(view.held)
 
 
 def _is_torch_parameter(held: Any) -> bool:
@@ -366,10 +402,12 @@ def made_variant(
     *,
     examples: Callable[[Any], Any],
     by_place: int = 0,
+    held: Collection[str] = (),
 ) -> Variant:
     """Capture a call, with the names of a pattern for its sizes.
 
-    The first ``by_place`` of its arguments are given by position.
+    The first ``by_place`` of its arguments are given by position; those that are ``held`` are lists
+    and dicts that the program finds elsewhere.
 
     Raises:
         CaptureError: It cannot become a graph. The reads so far are in its attribute ``reads``.
@@ -378,9 +416,10 @@ def made_variant(
     whole = replaced(dict(tree), examples)  # at once: what is shared stays shared
     named = {n: Text(item) if isinstance(item, str) else item for n, item in whole.items()}
     types = [named.pop(name) for name in [*named][:by_place]]
+    found = {name: named.pop(name) for name in held}
     try:
         captured = capture_object(
-            model, types, named, MeaningTables(used.add), reads=reads, later=True
+            model, types, named, MeaningTables(used.add), reads=reads, later=True, held=found
         )
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])
@@ -389,7 +428,7 @@ def made_variant(
     except Obstacle as error:
         return Variant(None, reads, (str(error),))
     except CaptureError as error:
-        return Variant(None, reads, error.problems)
+        return Variant(None, reads, error.problems, containers=error.containers)
     except Exception as error:
         return Variant(None, reads, (f"capture itself failed: {type(error).__name__}: {error}",))
     variant.asks_torch = bool(
@@ -415,4 +454,4 @@ def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
     return made
 
 
-__all__ = ["GraphFailed", "Pattern", "Variant", "example_of", "made_variant"]
+__all__ = ["GraphFailed", "Pattern", "Variant", "base_of", "example_of", "made_variant"]
