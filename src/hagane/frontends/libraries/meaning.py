@@ -56,7 +56,6 @@ _ADDED = frozenset(
      "torch.Tensor.requires_grad", "torch.Tensor.grad", "torch.spmm", "torch.sparse.mm",
      *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
      *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
-     "torch.nn.Module.__call__",
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
      *(f"torch.nn.{name}.flatten_parameters" for name in ("RNN", "GRU", "LSTM")),
      "torch.Tensor.__reversed__", "torch.nn.utils.rnn.pack_padded_sequence",

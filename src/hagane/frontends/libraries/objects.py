@@ -168,28 +168,10 @@ class Objects(Names):
         names = self.libraries_of(core, value)
         own = _has_own_call(core, value)
         if any(name.startswith("torch.") for name in names):
-<<<<<<< HEAD
-            is_own = self._own_call(core, value) is not MISSING
-            return ("__call__", "forward") if is_own else ("forward", "__call__")
-        if isinstance(value.cls, Class) and core.find_in_class(value.cls, "__call__") is MISSING:
-=======
             return ("__call__",) if own else ("forward", "__call__")
         if isinstance(value.cls, Class) and not own:
->>>>>>> main
             return ("forward", "__call__")
         return ("__call__", "forward")
-
-    @staticmethod
-    def _own_call(core: Core, value: Instance) -> Value:
-        """Return the ``__call__`` that the class of a module has in the place of PyTorch's."""
-        if not isinstance(value.cls, Class):
-            return MISSING
-        found = core.find_in_class(value.cls, "__call__")
-        inner = found
-        while isinstance(inner, Wrapped):
-            inner = inner.function
-        module = getattr(getattr(inner, "host", None), "__module__", None) or ""
-        return MISSING if module.partition(".")[0] == "torch" else found
 
     def call_forward(
         self,
@@ -208,13 +190,7 @@ class Objects(Names):
                 f"the {type(value.host).__name__} has a hook ({', '.join(hooks)}), which is not "
                 "followed; delete_hook() removes it",
             )
-<<<<<<< HEAD
-        own = self._own_call(core, value) if "torch.nn.Module" in names else MISSING
-        is_own = own is not MISSING and isinstance(method, Bound) and method.function is own
-        if "torch.nn.Module" not in names or is_own:  # (its own calls that of PyTorch, or not)
-=======
         if "torch.nn.Module" not in names or _has_own_call(core, value):
->>>>>>> main
             return core.call(method, arguments, keywords)
         from hagane.frontends.libraries.torch.training.hooks import run
 

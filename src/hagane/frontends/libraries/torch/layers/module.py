@@ -8,12 +8,10 @@ from typing import Any, TypeVar
 
 from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of, element_type
 from hagane.frontends.libraries.torch.table import TORCH
-from hagane.frontends.libraries.torch.training.hooks import run
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS
 from hagane.frontends.python.values.values import (
-    MISSING,
     Device,
     DictRef,
     DType,
@@ -152,14 +150,6 @@ for _name, _place, _dtype in (
     ("half", "", "float16"), ("bfloat16", "", "bfloat16"),
 ):  # fmt: skip
     _mover(_name, _place, _dtype)
-
-
-@_method("__call__")
-def call(t: Core, self: Value, *arguments: Value, **keywords: Value) -> Value:
-    """Call ``forward`` between its hooks, from a ``__call__`` in the place of this one."""
-    found = t.own_attribute(self, "forward")
-    method = t.method_of(self, "forward") if found is MISSING else found
-    return run(t, self, method, arguments, keywords)
 
 
 @_method("requires_grad_", "share_memory", "zero_grad_", "compile")

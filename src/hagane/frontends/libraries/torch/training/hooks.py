@@ -128,7 +128,7 @@ def _computes(hook: object) -> str:
     """Return which hook of PyTorch's it is: ``norm`` or ``mask`` of weights, empty for another."""
     for cls in type(hook).__mro__:
         if (cls.__module__, cls.__name__) == ("torch.nn.utils.weight_norm", "WeightNorm"):
-            return "norm"
+            return "norm" if cls is type(hook) else ""
         if (cls.__module__, cls.__name__) == ("torch.nn.utils.prune", "BasePruningMethod"):
             own = all(getattr(type(hook), n) is getattr(cls, n) for n in ("__call__", "apply_mask"))
             return "mask" if own else ""
