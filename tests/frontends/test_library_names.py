@@ -77,3 +77,19 @@ def test_names_that_a_library_lacks_are_missing() -> None:
     report = hagane.check(Net(), x="float32[n]")
     assert (report.errors, report.unknown) == ([], [])
     assert report.returned == "torch.Tensor(dtype=float32, shape=(n,))"
+
+
+def test_names_that_only_a_class_has_are_missing_in_its_instances() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            values = ("text", 2, 2.5, [1], {"a": 1}, (1, 2), {3}, True, range(3))
+            names = ("__name__", "__qualname__", "mro", "__bases__", "__dict__", "__module__")
+            there = [name for one in values for name in names if hasattr(one, name)]
+            own = hasattr("text", "upper") and hasattr([1], "append") and hasattr(2, "real")
+            return x * (2 if there else 3) if own else x
+
+    graph = hagane.capture(Net(), x="float32[n]")
+    found = hagane.InferenceSession(graph).run(None, {"x": np.ones(2, np.float32)})[0]
+    np.testing.assert_array_equal(found, [3, 3])

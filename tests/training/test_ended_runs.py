@@ -155,6 +155,13 @@ def test_a_snapshot_of_another_optimizer_is_told(tmp_path: Path) -> None:
     assert "\n  not in the object: updater/optimizer:main/predictor/W/m\n" in text
     assert text.endswith("the rest of it was loaded")
     assert other.updater.iteration == 12
+    more = made(tmp_path, (15, "iteration"), chainer.optimizers.SGD())
+    more.extend(extensions.snapshot(), trigger=(3, "iteration"))
+    more.extend(extensions.InverseShift("lr", 0.1, 1))
+    with pytest.raises(KeyError, match="extensions/InverseShift/_t") as missed:
+        more.run(resume="auto")
+    (note,) = missed.value.__notes__
+    assert "snapshot_iter_12 was to be gone on from: take out of the program what it l" in note
 
 
 def test_parameters_that_the_first_loss_does_not_reach_are_told_once(
@@ -226,3 +233,12 @@ def test_a_second_run_in_one_folder_is_told(
         assert first
         made(tmp_path).run()
     assert f"another run writes into '{tmp_path}' now: its log and snapshots and" in caplog.text
+
+
+def test_a_clock_that_is_set_while_a_run_goes_on_changes_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = made(tmp_path, (3, "iteration"))
+    monkeypatch.setattr("time.time", iter(range(0, 10**9, 3600)).__next__)
+    trainer.run()
+    assert 0 < trainer.elapsed_time < 600

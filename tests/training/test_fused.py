@@ -75,6 +75,24 @@ def test_arrays_that_overlap_or_lie_otherwise_are_left_to_the_graph() -> None:
     assert not updates.add(0, [p, m.astype(np.float64), g], scalars)
 
 
+def test_parameters_that_share_memory_are_updated_one_behind_the_other() -> None:
+    optimizer = optim.SGD([nn.Parameter(torch.zeros(3))], lr=1.0)
+    rule = rule_of(optimizer)
+    model = _model(rule, 0, optimizer.param_groups[0], ir.DataType.FLOAT)
+    body = body_of(model.graph, ["p"], "g")
+    assert body is not None
+    updates = FusedUpdates([body], 2)
+    scalars = {f"group.0.{n}": np.array(x)
+               for n, x in rule.scalars(optimizer.param_groups[0], 1, {}).items()}  # fmt: skip
+    g, other = np.ones((2, 1 << 21), np.float32)
+    for _ in range(30):  # (threads lose some in one of three)
+        weights = np.zeros_like(g)
+        assert updates.add(0, [weights, g], scalars)
+        assert updates.add(0, [weights, other], scalars)
+        updates.run()
+        np.testing.assert_array_equal(weights, -2)
+
+
 def error(module: Any, x: Any) -> Any:
     return module(x).square().mean()
 

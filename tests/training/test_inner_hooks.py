@@ -56,12 +56,22 @@ def activities(module: nn.Module, x: Tensor) -> Tensor:
     return y.square().mean() + sum(one.abs().mean() for one in found)
 
 
+def asking(module: Any, x: Tensor) -> Tensor:
+    """As a frozen model of transformers is asked for gradients of what its embedding returns."""
+
+    def ask(module: nn.Module, arguments: Any, result: Tensor) -> None:
+        result.requires_grad_(True)
+
+    with module.first.register_forward_hook(ask):
+        return (module.first(x) + x[:, :1].to(x.device)).square().mean()
+
+
 def left(module: Any, x: Tensor) -> Tensor:
     module.first.register_forward_hook(lambda *given: given[2] * 2)
     return module(x).square().mean()
 
 
-@pytest.mark.parametrize("loss", [squares, activities])
+@pytest.mark.parametrize("loss", [squares, activities, asking])
 def test_hooks_of_a_while_are_followed(loss: Any) -> None:
     torch.manual_seed(0)
     module = Kept().double()

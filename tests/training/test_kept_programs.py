@@ -156,3 +156,17 @@ def test_rows_that_are_flattened_need_no_program_for_each_size(
     texts = [torch.randint(5, (rows + 1, texts)) for rows, texts in sizes]
     compare(Words(), next_words, [(text[:-1], text[1:].reshape(-1)) for text in texts])
     assert len(compiled) == attempts
+
+
+def kept_as(module: Any, x: Any, kind: str) -> Any:
+    y = module(x)
+    module.kept = {"mean": y.mean(), "count": 3}.get(kind)
+    return y.square().mean()
+
+
+def test_what_no_call_reads_may_become_none_a_number_or_a_tensor_again() -> None:
+    module = nn.Linear(3, 1)
+    step = hagane.compile(kept_as, optim.SGD(module.parameters(), 0.1))
+    for kind in ("mean", "none", "mean", "count", "none"):
+        step(module, torch.ones(2, 3), kind)
+        assert type(module.kept) is {"mean": torch.Tensor, "count": int}.get(kind, type(None))

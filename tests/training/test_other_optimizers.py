@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -138,3 +139,38 @@ def test_gradients_that_were_there_stay() -> None:
     for mine, their in zip(module.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, their)
         assert bool((mine.grad == 1).all())
+
+
+@pytest.mark.parametrize("when", [0, 2])
+def test_a_step_that_a_program_puts_in_the_place_of_the_optimizers_is_called(when: int) -> None:
+    def clipping(optimizer: Any, parameters: list[Any]) -> Callable[..., Any]:
+        before = optimizer.step
+
+        @functools.wraps(before)
+        def clipped(closure: Any = None) -> Any:
+            nn.utils.clip_grad_value_(parameters, 1e-3)
+            return before(closure)
+
+        return clipped
+
+    def course(*, compiled: bool) -> list[Any]:
+        torch.manual_seed(0)
+        module = nn.Linear(3, 2)
+        optimizer = optim.SGD(module.parameters(), 0.1)
+        schedule = optim.lr_scheduler.ExponentialLR(optimizer, 0.9)  # wraps the step, too
+        step = hagane.compile(loss_of, optimizer)
+        for number in range(4):
+            if number == when:
+                optimizer.step = clipping(optimizer, [*module.parameters()])
+            x = torch.randn(5, 3)
+            if compiled:
+                step(module, x)
+            else:
+                optimizer.zero_grad()
+                loss_of(module, x).backward()
+                optimizer.step()
+            schedule.step()
+        return [p.detach() for p in module.parameters()]
+
+    for one, other in zip(course(compiled=True), course(compiled=False), strict=True):
+        torch.testing.assert_close(one, other)

@@ -156,3 +156,29 @@ def test_tensors_that_were_computed_of_parameters_are_refused_and_others_taken()
     with pytest.raises(InvalidArgument, match="the argument 'x' was computed .* parameter 0 of"):
         step(module, module(torch.ones(2, 3)))
     step(module, nn.Linear(3, 3)(torch.ones(2, 3)))  # a generator's, of another optimizer
+
+
+def test_a_parameter_that_a_group_has_twice_is_refused() -> None:
+    module = nn.Linear(3, 2)
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        optimizer = torch.optim.SGD([*module.parameters(), module.bias], 0.1)
+    step = hagane.compile(lambda m, x: m(x).square().mean(), optimizer)
+    with pytest.raises(InvalidArgument, match="group 0 of the optimizer has a parameter twice"):
+        step(module, torch.ones(2, 3))
+
+
+def test_states_of_another_type_than_their_parameter_are_refused_before_anything_changes() -> None:
+    module = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)
+    step = hagane.compile(lambda m, x: m(x).square().mean(), optimizer)
+    step(module, torch.ones(2, 3))
+    module.double()
+    before = [p.detach().clone() for p in module.parameters()]
+    x = torch.ones(2, 3, dtype=torch.float64)
+    told = r"keeps 'momentum_buffer' of 'm.weight' as torch.float32 \(2, 3\), and the "
+    with pytest.raises(InvalidArgument, match=told):
+        step(module, x)
+    assert all(map(torch.equal, module.parameters(), before))
+    optimizer.load_state_dict(optimizer.state_dict())  # the remedy
+    step(module, x)
+    assert optimizer.state[module.weight]["momentum_buffer"].dtype == torch.float64

@@ -106,7 +106,7 @@ class Trainer:
             return self._final
         if self._start is None:
             raise RuntimeError("training has not been started yet")
-        return time.time() - self._start + self._elapsed_before
+        return time.perf_counter() - self._start + self._elapsed_before
 
     def extend(
         self,
@@ -208,7 +208,7 @@ class Trainer:
         order = sorted(self._entries.items(), key=lambda item: (
             -item[1].priority, _saves_runs(item[1].extension)
         ))  # fmt: skip
-        self._start = time.time()
+        self._start = time.perf_counter()
         # Extensions that load a snapshot go first: others restore hyperparameters from it.
         for name, entry in sorted(order, key=lambda item: not _loads(item[1].extension)):
             initialize = getattr(entry.extension, "initialize", None)

@@ -300,6 +300,7 @@ class MeaningTables(SharingTables):
                 ))  # fmt: skip
         computes = name if name in MEANT else plain
         in_place = name.endswith("_") and not name.endswith("__")  # of conversions
+        in_place = in_place and method not in _NOT_IN_PLACE
         if in_place and isinstance(x, Tensor) and self._handler(computes) is not None:
             remedy = f"use its result, as in x = x.{plain.rpartition('.')[2]}(...)"
             if x.dtype in COMPLEX:

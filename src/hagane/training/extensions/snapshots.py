@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
-from hagane.nn.serializers.archive import difference
+from hagane.nn.serializers.archive import SnapshotError, difference
 from hagane.nn.serializers.npz import load_npz, save_npz, serialize
 from hagane.training.errors import Diverged
 from hagane.training.expected import fail, need, need_callable, need_number
@@ -157,7 +157,14 @@ def is_whole(path: str) -> bool:
 
 def _load(path: Any, trainer: Any) -> None:
     """Load a snapshot into a trainer; warn of what its models and optimizers lack."""
-    load_npz(path, trainer)
+    try:
+        load_npz(path, trainer)
+    except SnapshotError as error:
+        error.add_note(
+            f"{path} was to be gone on from: take out of the program what it lacks, train anew in "
+            "another folder, or call load_npz with strict=False before trainer.run()"
+        )
+        raise
     with np.load(path) as file:
         names = [name for name in file.files if name.startswith("updater/")]
     differs = difference(trainer.updater, names, "updater/", exact=True)

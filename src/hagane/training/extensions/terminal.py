@@ -34,7 +34,7 @@ class Bar:
 
     def speed(self, iteration: float, detail: float) -> tuple[float, float]:
         """Return iterations and epochs a second, of the last hundred calls."""
-        now = time.time()
+        now = time.monotonic()
         self._recent.append((iteration, detail, now))
         old_iteration, old_detail, then = self._recent[0]
         if now == then:

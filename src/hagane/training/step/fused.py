@@ -25,7 +25,7 @@ _FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-w", "-fno-math-errno")
 _REALS = {ir.DataType.FLOAT: "float", ir.DataType.DOUBLE: "double"}
 # As in fused.c.
 _MOST_ARRAYS, _MOST_NUMBERS = 6, 16
-_JOB = struct.Struct(f"=qq{_MOST_ARRAYS}Q{_MOST_NUMBERS}d")
+_JOB = struct.Struct(f"=qqq{_MOST_ARRAYS}Q{_MOST_NUMBERS}d")
 _FORMS = {
     "Add": "{0} + {1}",
     "Sub": "{0} - {1}",
@@ -162,7 +162,7 @@ class FusedUpdates:
         numbers = [float(scalars[name]) for name in body.scalars]
         numbers += body.constants
         numbers += [0.0] * (_MOST_NUMBERS - len(numbers))
-        self._jobs.append(_JOB.pack(kind, first.size, *addresses, *numbers))
+        self._jobs.append(_JOB.pack(kind, first.size, first.itemsize, *addresses, *numbers))
         return True
 
     def run(self) -> None:

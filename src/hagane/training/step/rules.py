@@ -317,6 +317,20 @@ def _no_update(*_: Any) -> tuple[Any, dict[str, Any]]:
 _BY_ITSELF = Rule(lambda group: (), lambda *_: {}, _no_update, (), counted=False, by_itself=True)
 
 
+def _plain_step(step: Any) -> Any:
+    """Return the function of an optimizer's ``step`` without the wrappers that PyTorch puts on it.
+
+    It wraps the method of a class that is made first, and that of an optimizer with a schedule. The
+    wrapper of anyone else does what only a call of it does.
+    """
+    found = getattr(step, "__func__", step)
+    while hasattr(found, "__wrapped__"):
+        if getattr(found, "__globals__", {}).get("__name__", "").partition(".")[0] != "torch":
+            break
+        found = getattr(found.__wrapped__, "__func__", found.__wrapped__)
+    return found
+
+
 def rule_of(optimizer: Any) -> Rule:
     """Return the rule of an optimizer of PyTorch.
 
@@ -331,10 +345,9 @@ def rule_of(optimizer: Any) -> Rule:
             f"compile: expected an optimizer of torch.optim, got {got}: make one, as in "
             "torch.optim.SGD(module.parameters(), lr=0.1)"
         )
-    # (PyTorch wraps the method, of the class that is made first.)
-    own = inspect.unwrap(type(optimizer).step)
+    own = _plain_step(optimizer.step)
     needed = [p for p in inspect.signature(own).parameters.values() if p.default is p.empty]
-    if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed[1:]):
+    if any(p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self" for p in needed):
         raise InvalidArgument(
             f"compile: {named}.step takes a function that computes the loss, as often as it likes; "
             "a compiled step computes it once: use another optimizer, or train without compiling"
@@ -347,6 +360,6 @@ def rule_of(optimizer: Any) -> Rule:
     for kind in kinds:
         if kind.__module__.startswith("torch.optim"):
             name = "Adam" if kind.__name__ == "AdamW" else kind.__name__
-            same = own is inspect.unwrap(kind.step)
+            same = own is _plain_step(kind.step)
             return RULES.get(name, _BY_ITSELF) if same else _BY_ITSELF
     return _BY_ITSELF

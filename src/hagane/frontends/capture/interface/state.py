@@ -396,12 +396,17 @@ def type_of_state(
         kinds = {_number(before), _number(now)}
         if len(kinds) == 1 and "" not in kinds:
             return kinds.pop()
-        if later and _is_known(before) and (_is_known(now) or _number(now)):
+        kept = _is_known(now) or bool(_number(now))
+        if later and _is_known(before) and kept:
+            return ""
+        if later and not attribute.is_read and (kept or holds_outputs(core, now)):
             return ""
         raise _unlike(attribute, before, now, core)
     if later and _is_known(before):
         return ""
     fits = isinstance(before, Tensor) and before.dtype == now.dtype and before.rank == now.rank
+    if not fits and later and not attribute.is_read:
+        return ""
     if not fits or before.shape is None or now.shape is None:
         raise _unlike(attribute, before, now, core)
     sizes = []

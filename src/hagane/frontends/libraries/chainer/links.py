@@ -353,6 +353,7 @@ class Classifier:
             if not -len(inputs) <= self.label_key < len(inputs):
                 t.fail("value", f"ValueError: label key {self.label_key} is out of bounds")
             labels = inputs.pop(self.label_key)
+        self.accuracy = None
         self.y = t.call(self.predictor, inputs, named)
         self.loss = t.call(self.lossfun, [self.y, labels], {})
         if self.get("compute_accuracy", True):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.frontends.capture.capture import Captured
 from hagane.frontends.capture.interface.rebuilding import rebuilt
@@ -46,11 +47,20 @@ class LinkProgram(Program):
         self._arrays, self._names, self._state = arrays, names, captured.state
         self._changed = written or ChangedArguments(())
         self.guards = guards_of(captured, training.updates)
+        inputs = {str(value.name): value for value in made.model.graph.inputs}
+        self._read = [(a, inputs[a.path]) for a, _ in self._state if a.path in inputs]
         self._masks = [(f"mask.{n}", x, r) for n, (x, r) in enumerate(training.masks or ())]
 
     def changed(self) -> str:
         """Return which of its assumptions holds no longer; empty if all do."""
-        return self.guards.broken()
+        return self.guards.broken() or next(
+            (
+                f"the type of '{attribute.path}' changed"
+                for attribute, expected in self._read
+                if not _fits(attribute.now(), expected)
+            ),
+            "",
+        )
 
     def sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
         """Return the sizes of a call by the names of the graph."""
@@ -78,6 +88,7 @@ class LinkProgram(Program):
     ) -> Variable:
         """Do one step and return the loss."""
         self._changed.check(arguments)
+        is_update = sums.share is None or sums.share.last
         given = arguments.values
         feed = self._fed(given)
         sizes = self.sizes(given)
@@ -118,7 +129,7 @@ class LinkProgram(Program):
         for name, array in changed.items():
             if f"{name}.new" in left:
                 np.copyto(array, left[f"{name}.new"])
-        if self._made.updated:
+        if is_update:
             self._advance(optimizer, follow=follow)
         for attribute, structure in self._state:
             setattr(attribute.owner, attribute.name, rebuilt(structure, results, value_of, {}))
@@ -145,12 +156,29 @@ class LinkProgram(Program):
             return
         for param in optimizer.target.params():
             rule = param.update_rule
-            if rule.enabled:
+            if rule is not None and rule.enabled:
                 rule._init_states(param)  # those of parameters that no gradient reaches, too
                 rule.t += 1
                 if hasattr(rule, "beta_power"):
                     rule.beta_power *= rule.hyperparam.beta
             param.cleargrad()
+
+
+def _fits(held: Any, expected: ir.Value) -> bool:
+    """Whether a link holds what an input takes, at an attribute that calls change."""
+    array = getattr(held, "array", held)
+    if array is None or isinstance(array, str | tuple | list | dict):
+        return False
+    array, dims = np.asarray(array), tuple(expected.shape or ())
+    return (
+        expected.dtype is not None
+        and array.dtype == expected.dtype.numpy()
+        and array.ndim == len(dims)
+        and all(
+            not isinstance(dim, int) or dim == size
+            for dim, size in zip(dims, array.shape, strict=True)
+        )
+    )
 
 
 def _shape(tensor: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from hagane.ops.definition import Array
 from hagane.runtime import SessionOptions
 from hagane.training.step.arguments import Given, Signature, check_result
 from hagane.training.step.base import Step
-from hagane.training.step.changed_state import ChangedArguments
+from hagane.training.step.changed_state import ChangedArguments, read_state
 from hagane.training.step.hooks import apply_hooks, checked_hooks, settings_of
 from hagane.training.step.links.program import LinkProgram, numbers_of
 from hagane.training.step.links.rules import LINK_RULES, link_rule_of
@@ -147,7 +147,7 @@ class LinkStep(Step[LinkProgram]):
         return Variable(np.array(found[0].array))
 
     def _kept_arrays(self) -> Iterator[Array]:
-        for param in self._optimizer.target.params():
+        for param in _followed(self._optimizer):
             yield from (x for x in (param.update_rule.state or {}).values() if hasattr(x, "nbytes"))
 
     def _setting(self) -> tuple[Rule, list[Any]]:
@@ -156,7 +156,7 @@ class LinkStep(Step[LinkProgram]):
         Raises:
             InvalidArgument: It is none that can be compiled.
         """
-        parameters = list(self._optimizer.target.params())
+        parameters = _followed(self._optimizer)
         rules = {id(r): r for p in parameters if (r := link_rule_of(p.update_rule)) is not None}
         plain = type(self._optimizer).update is GradientMethod.update
         strange = [p for p in parameters if link_rule_of(p.update_rule) is None]
@@ -180,9 +180,9 @@ class LinkStep(Step[LinkProgram]):
         groups, numbers = _grouped(self._optimizer)
         fixed = [(*(group[n] for n in rule.fixed), bool(group.get("weight_decay_rate")))
                  for group in groups]  # fmt: skip
-        enabled = tuple(p.update_rule.enabled for p in self._optimizer.target.params())
+        enabled = tuple(map(_is_updated, self._optimizer.target.params()))
         kind = (id(model), bool(config.train), settings_of(hooks), str(fixed),
-                tuple(numbers.values()), enabled, self._sums.share)  # fmt: skip
+                tuple(numbers.items()), enabled, self._sums.share)  # fmt: skip
 
         def made(sizes: Sequence[Sequence[str]], free: frozenset[str]) -> LinkProgram:
             return self._compile(model, given, sizes, free, rule, hooks, (groups, numbers))
@@ -203,6 +203,7 @@ class LinkStep(Step[LinkProgram]):
         types, named = given.types(sizes, free)
         arguments = (model, *types) if self._signature.model else tuple(types)
         captured = capture_object(self._loss, arguments, named, MeaningTables(), training)
+        captured = read_state(captured)
         check_result(captured.structure)
         check_numbers(captured.graph, free)
         written = ChangedArguments(captured.changes)
@@ -218,10 +219,7 @@ class LinkStep(Step[LinkProgram]):
         }
         groups, numbers = grouped
         trained = {name: numbers[id(x)] for name, x in arrays.items() if id(x) in numbers}
-        frozen = {
-            name for name, x in arrays.items()
-            if id(x) in numbers and not x.update_rule.enabled
-        }  # fmt: skip
+        frozen = {name for name, x in arrays.items() if id(x) in numbers and not _is_updated(x)}
 
         def prepare(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
             found = apply_hooks(hooks, pairs)
@@ -254,12 +252,35 @@ class LinkStep(Step[LinkProgram]):
         return program
 
 
+def _followed(optimizer: Any) -> list[Any]:
+    """Return the parameters that have a rule; those added after ``setup`` have none, and stay."""
+    return [p for p in optimizer.target.params() if p.update_rule is not None]
+
+
+def _is_updated(param: Any) -> bool:
+    return param.update_rule is not None and bool(param.update_rule.enabled)
+
+
 def _grouped(optimizer: Any) -> tuple[list[Group], dict[int, int]]:
-    """Return the different settings, and the number of that of each parameter by identity."""
+    """Return the different settings, and the number of that of each parameter by identity.
+
+    Raises:
+        InvalidArgument: The link has a parameter at two places.
+    """
     groups: list[Group] = []
     seen: dict[str, int] = {}
     numbers: dict[int, int] = {}
     for param in optimizer.target.params():
+        if id(param) in numbers:
+            names = " and ".join(n for n, p in optimizer.target.namedparams() if p is param)
+            raise InvalidArgument(
+                f"step: {names} are one parameter, which optimizer.update follows once for each "
+                "place, and a compiled step once: leave it in one link and read it from there in "
+                "the other, as in F.linear(x, self.first.W), or train without compiling"
+            )
+        if param.update_rule is None:
+            numbers[id(param)] = 0  # (of no meaning: it stays as it is)
+            continue
         group = numbers_of(param)
         key = f"{sorted(group.items())} {param.update_rule.t}"
         if key not in seen:

@@ -104,6 +104,8 @@ class LargeUpdates:
             known = fused is not None and key in numbers
             if known and fused is not None and fused.add(numbers[key], [*own, gradient], step):
                 continue
+            if fused is not None:
+                fused.run()  # of parameters in front of it, whose memory this one may share
             names = ("p", *(f"p.{state}" for state in item.states))
             self._follow(key, dict(zip(names, own, strict=True)), gradient, step)
         if fused is not None:

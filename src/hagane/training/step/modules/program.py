@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.errors import InvalidArgument
 from hagane.frontends.capture.interface.guards import Guards
 from hagane.ops.definition import Array
 from hagane.runtime import OrtValue, SessionOptions
@@ -271,6 +272,14 @@ class TorchProgram(Program):
                     first = group.get("initial_accumulator_value", 0.0)
                     tensor = torch.full_like(parameter.detach(), first)
                     made.append((item.name, state, tensor))
+                elif tensor.dtype != parameter.dtype or tensor.shape != parameter.shape:
+                    raise InvalidArgument(
+                        f"step: the optimizer keeps '{state}' of '{item.name}' as {tensor.dtype} "
+                        f"{tuple(tensor.shape)}, and the parameter is {parameter.dtype} "
+                        f"{tuple(parameter.shape)} now: convert what the optimizer keeps by "
+                        "optimizer.load_state_dict(optimizer.state_dict()), or make another one "
+                        "where sizes changed"
+                    )
                 found[f"{item.name}.{state}"] = tensor
         return found, made
 

@@ -13,7 +13,8 @@ def check_hooks(optimizer: Any) -> None:
     """Fail if functions are called around the step of an optimizer, of all, or of its parameters.
 
     Raises:
-        InvalidArgument: There is such a hook; it is named.
+        InvalidArgument: There is such a hook, which is named; or the optimizer has a parameter
+            twice.
     """
     _check_global_hooks()
     for kind in ("pre", "post"):
@@ -27,6 +28,11 @@ def check_hooks(optimizer: Any) -> None:
         for index, parameter in enumerate(group["params"]):
             for hook in _hooks_on(parameter):
                 raise _refusal(f"parameter {index} of group {number} of the optimizer", hook)
+        if len(set(map(id, group["params"]))) < len(group["params"]):
+            raise InvalidArgument(
+                f"step: group {number} of the optimizer has a parameter twice, which would be "
+                "updated twice: list each parameter once"
+            )
 
 
 def check_module_hooks(modules: Iterable[Any], root: Any, prefix: str) -> None:

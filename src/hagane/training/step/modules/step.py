@@ -88,7 +88,7 @@ class TorchStep(Step[TorchProgram]):
         precision: str | None = None,
         max_norm: float | None = None,
     ):
-        rule = rule_of(optimizer)
+        self._rule, self._rule_of = rule_of(optimizer), _function(optimizer.step)
         is_module = isinstance(loss, sys.modules["torch"].nn.Module)
         self._signature = Signature(getattr(loss, "forward", loss) if is_module else loss, "module")
         if is_module and not self._signature.names:
@@ -96,7 +96,7 @@ class TorchStep(Step[TorchProgram]):
                 f"compile: expected loss(module, *tensors), got a {type(loss).__qualname__} that "
                 "takes one argument: write a function that calls it and returns the loss"
             )
-        self._loss, self._optimizer, self._rule = loss, optimizer, rule
+        self._loss, self._optimizer = loss, optimizer
         resident = sum(tensor.nbytes for tensor in _state_tensors(optimizer))
         super().__init__(options, resident, memory_budget, accumulate, precision)
         self._settings_given["max_norm"] = max_norm
@@ -145,6 +145,9 @@ class TorchStep(Step[TorchProgram]):
                 f"step: expected a torch.nn.Module as first argument, got {type(module).__name__}"
                 f"{_GATHERED.get(type(module), '')}"
             )
+        if _function(self._optimizer.step) is not self._rule_of:  # a program has put another there
+            self._rule = rule_of(self._optimizer)
+            self._rule_of = _function(self._optimizer.step)
         given = Given(self._signature.complete(tensors, named))
         check_hooks(self._optimizer)
         check_memory(given.leaves.items(), "pass its .cpu()")
@@ -293,6 +296,11 @@ class TorchStep(Step[TorchProgram]):
             dtype = ir.DataType.from_numpy(view_of(parameter).dtype)
             held[name] = numbers[id(parameter)], TensorType(dtype, tuple(parameter.shape))
         return held, elsewhere
+
+
+def _function(method: Any) -> Any:
+    """Return the function of a method that an object makes anew each time it is asked for it."""
+    return getattr(method, "__func__", method)
 
 
 def _casting() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
@@ -111,7 +112,7 @@ def held(t: Core, module: Instance, kind: str) -> Sequence[tuple[Value, Value, b
         for key, hook in real.items()
         if not (getattr(hook, "__module__", None) or "").startswith("torch.")
     }
-    unread = [h for k, h in real.items() if k not in kept and not _is_weight_norm(h)]
+    unread = [h for k, h in real.items() if k not in kept and not _computes(h)]
     if t.emit.builds and unread:
         inner = unread[0]
         t.fail(
@@ -123,10 +124,25 @@ def held(t: Core, module: Instance, kind: str) -> Sequence[tuple[Value, Value, b
     return (*((key, t.lift(hook), key in spread) for key, hook in kept.items()), *own)
 
 
-def _is_weight_norm(hook: object) -> bool:
-    """Whether a hook is the one of ``torch.nn.utils.weight_norm``."""
-    cls = type(hook)
-    return (cls.__module__, cls.__name__) == ("torch.nn.utils.weight_norm", "WeightNorm")
+def _computes(hook: object) -> str:
+    """Return which hook of PyTorch's it is: ``norm`` or ``mask`` of weights, empty for another."""
+    for cls in type(hook).__mro__:
+        if (cls.__module__, cls.__name__) == ("torch.nn.utils.weight_norm", "WeightNorm"):
+            return "norm" if cls is type(hook) else ""
+        if (cls.__module__, cls.__name__) == ("torch.nn.utils.prune", "BasePruningMethod"):
+            own = all(getattr(type(hook), n) is getattr(cls, n) for n in ("__call__", "apply_mask"))
+            return "mask" if own else ""
+    return ""
+
+
+def _weight(t: Core, module: Instance, hook: Any) -> tuple[str, Value]:
+    """Return the name of a weight that a hook computes, and its value."""
+    if _computes(hook) == "norm":
+        g, v = (t.attribute(module, f"{hook.name}_{part}") for part in "gv")
+        return hook.name, t.call_library("torch._weight_norm", [v, g, hook.dim])
+    name = hook._tensor_name
+    mask, whole = (t.attribute(module, f"{name}_{part}") for part in ("mask", "orig"))
+    return name, t.call_library("torch.mul", [t.op("CastLike", mask, whole), whole])
 
 
 def run(
@@ -138,19 +154,18 @@ def run(
 ) -> Value:
     """Call ``forward`` between its hooks."""
     hooks = getattr(module.host, "_forward_pre_hooks", None)
-    norms = [hook for hook in (hooks or {}).values() if _is_weight_norm(hook)]
-    if not norms or not t.emit.builds:
+    computing = [hook for hook in (hooks or {}).values() if _computes(hook)]
+    if not computing or not t.emit.builds:
         return _run(t, module, method, arguments, keywords)
-    # Weights follow from their lengths and directions in each call; no call changes what they are.
-    for hook in norms:
-        g, v = (t.attribute(module, f"{hook.name}_{part}") for part in "gv")
-        weight = t.call_library("torch._weight_norm", [v, g, hook.dim])
-        t.heap[module][hook.name] = weight
+    # Weights follow from others in each call, which needs not know what they were; only training
+    # changes them from call to call.
+    weights = dict(_weight(t, module, hook) for hook in computing)
+    t.heap[module].update(weights)
     try:
         return _run(t, module, method, arguments, keywords)
     finally:
-        for hook in norms:
-            t.heap[module].pop(hook.name, None)
+        for name in () if t.emit.training is not None else weights:
+            t.heap[module].pop(name, None)
 
 
 def _run(
