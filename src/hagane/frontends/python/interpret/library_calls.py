@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.open_numbers import OpenNumbers
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -31,11 +31,11 @@ _MAX_COMBINATIONS = 1024
 # What library functions do with a value that nobody knows, they do with any.
 _TAKE_UNKNOWN = frozenset(
     ("register_buffer", "register_parameter", "add_module", "register_module", "load_state_dict",
-     "save", "load", "DataLoader")
+     "save", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "DataLoader")
 )  # fmt: skip
 
 
-class LibraryCalls(Core):
+class LibraryCalls(OpenNumbers):
     """Calls functions and methods of libraries, with values as their tables take them."""
 
     tables: Tables
@@ -78,6 +78,7 @@ class LibraryCalls(Core):
         name: str = "",
     ) -> Value:
         """Call with lists as Python's own and choices taken apart; unknown values stay unknown."""
+        arguments, keywords = self.as_numbers(name, arguments, keywords)
         values = [*arguments, *keywords.values()]
         lost = next((value for value in values if isinstance(value, Unknown)), None)
         if lost is not None and name.rpartition(".")[2] not in _TAKE_UNKNOWN:

@@ -105,7 +105,9 @@ class Operators(Core):
                 left, lambda a: self.either(right, lambda b: self.binary(kind, a, b))
             )
         if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return left if isinstance(left, Unknown) else right
+            lost, other = (left, right) if isinstance(left, Unknown) else (right, left)
+            open_ = type(lost) is Outside and (is_plain(other) or isinstance(other, Outside))
+            return self.part_from_outside(lost, (kind, left, right)) if open_ else lost
         if isinstance(left, str) and kind is ast.Mod and isinstance(right, Tensor):
             return self.outside("a text that depends on sizes")
         if isinstance(left, Tensor) or isinstance(right, Tensor):

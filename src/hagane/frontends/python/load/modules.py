@@ -75,7 +75,6 @@ class Modules(Core):
     root: Path
     held: Mapping[str, str] = MappingProxyType({})  # texts that stand for files, by absolute path
     runs_modules = False  # whether statements with effects are followed too
-    _command_line: ListRef | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -97,10 +96,10 @@ class Modules(Core):
 
     def command_line(self) -> ListRef:
         """Return ``sys.argv``: the script has no arguments."""
-        if self._command_line is None:
+        if self.given_words is None:
             files = [module.file for module in self.modules.values()]
-            self._command_line = self.new_list(files[:1])
-        return self._command_line
+            self.given_words = self.new_list(files[:1])
+        return self.given_words
 
     def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
         """Interpret a module's definitions from its source.
@@ -233,6 +232,8 @@ class Modules(Core):
         built_in = getattr(builtins, name, MISSING)
         if built_in is MISSING and name in _OF_NOTEBOOKS and Path(module.file).suffix == NOTEBOOK:
             return Host(SILENT)
+        if built_in is MISSING and module.file in self.ran_texts:
+            return Unknown("a name that a text may have set which 'exec' ran", told=True)
         if built_in is MISSING:
             raise CheckError("name", f"NameError: the name '{name}' is not defined")
         return built_in if isinstance(built_in, _CONSTANTS) else Host(built_in)

@@ -30,6 +30,7 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Method,
     ModuleRef,
+    Outside,
     Range,
     Real,
     SetRef,
@@ -107,6 +108,8 @@ class Access(Items):
     def find_attribute(self, value: Value, name: str) -> Value:
         """Return an attribute, ``MISSING`` if there is none."""
         match value:
+            case Outside() if type(value) is Outside:
+                return self.part_from_outside(value, name)
             case Unknown():
                 return value
             case Choice():

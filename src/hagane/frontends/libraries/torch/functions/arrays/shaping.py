@@ -391,6 +391,12 @@ def resize_(t: Core, self: Value, *shape: Value) -> Tensor:
     return self
 
 
+@TORCH.method("resize_as_")
+def resize_as_(t: Core, self: Value, the_template: Value, *_: Value, **__: Value) -> Tensor:
+    """Give the tensor the shape of another one, in place."""
+    return resize_(t, self, *shape_of(t, need_tensor(t, the_template, "the_template")))
+
+
 @TORCH.method("sum_to_size")
 def sum_to_size(t: Core, self: Value, *shape: Value) -> Tensor:
     """Return the tensor summed to a shape that it broadcasts from."""
