@@ -83,6 +83,7 @@ class Core(Streams):
         self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
         self.numbers: dict[Outside, Expr] = {}  # whole numbers that values from outside are
         self.parts: dict[tuple[Outside, Value], Outside] = {}  # items and attributes of such values
+        self.unready: set[int] = set()  # objects before the __init__ of their library's class
         self.ran_texts: set[str] = set()  # files that run texts which nobody knows
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.endless: set[ast.AST] = set()  # functions whose recursion has no end in sight
