@@ -258,6 +258,10 @@ class Parts:
         """Call a built-in function, a method of a container, or a real function."""
         raise NotImplementedError
 
+    def search_path(self) -> ListRef:
+        """Return ``sys.path``."""
+        raise NotImplementedError
+
     def as_annotated(self, annotation: ast.expr | None, value: Value) -> Value:
         """Return a value from outside as the number that an annotation says it is."""
         raise NotImplementedError
@@ -392,6 +396,7 @@ class Parts:
         raise NotImplementedError
 
     given_words: ListRef | None = None  # sys.argv, once the program asks for it
+    searched: ListRef | None = None  # sys.path, likewise
     imports = False  # whether installed packages that no table knows are imported
 
     def made_for_real(

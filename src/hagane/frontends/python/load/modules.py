@@ -101,6 +101,19 @@ class Modules(Core):
             self.given_words = self.new_list(files[:1])
         return self.given_words
 
+    def search_path(self) -> ListRef:
+        """Return ``sys.path``: folders that the program adds are looked into."""
+        if self.searched is None:
+            folders = [str(Path(module.file).parent) for module in self.modules.values()][:1]
+            self.searched = self.new_list([*folders, *sys.path[1:]])
+        return self.searched
+
+    def _added(self) -> list[Path]:
+        """Return the folders that the program has added to ``sys.path``."""
+        content = None if self.searched is None else self.heap[self.searched]
+        known = content if isinstance(content, tuple) else ()
+        return [Path(one) for one in known if isinstance(one, str) and one not in sys.path]
+
     def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
         """Interpret a module's definitions from its source.
 
@@ -319,6 +332,7 @@ class Modules(Core):
         elif isinstance(module, Host):
             names.update({n: self.lift(v) for n, v in vars(module.object).items() if n[0] != "_"})
         else:
+            self.ran_texts.add(self.frame.module.file)
             self.lost("the names of 'import *'")
 
     def import_module(self, name: str) -> Value:
@@ -334,7 +348,7 @@ class Modules(Core):
         running = self._running(name)
         if running is not None:
             return running
-        for folder in folders_of_imports(Path(self.frame.file), self.root):
+        for folder in (*folders_of_imports(Path(self.frame.file), self.root), *self._added()):
             found = source_at(folder.joinpath(*name.split(".")))
             if found is not None:
                 return self.load_source(found, name)

@@ -22,6 +22,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
+    alternatives,
 )
 from hagane.graph.types import dtype_name
 
@@ -361,8 +362,12 @@ def _lost_member(t: Core, self: Instance) -> Unknown | None:
     """Return a member of a module that nobody knows, which may be a parameter or have some."""
     for _, module in walk(t, self):
         for value in members(t, module).values():
-            if isinstance(value, Unknown):
-                return value
+            parts = alternatives(value)
+            lost = next((part for part in parts if isinstance(part, Unknown)), None)
+            if lost is None and len(parts) > 1 and any(is_module(t, part) for part in parts):
+                lost = t.lost("parameters of one of several modules, as the data decide")
+            if lost is not None:
+                return lost
     return None
 
 

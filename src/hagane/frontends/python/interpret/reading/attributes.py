@@ -137,6 +137,8 @@ class Access(Items):
                 return self.module_attribute(value, name)
             case Host(object=found) if found is sys and name == "argv" and not self.emit.builds:
                 return self.command_line()
+            case Host(object=found) if found is sys and name == "path" and not self.emit.builds:
+                return self.search_path()
             case Host(object=found) if found is sys and name == "modules" and self.runs_modules:
                 return self.loaded_modules()
             case Host(object=found) if found is sys and name in _STREAMS:
