@@ -26,6 +26,7 @@ from hagane.frontends.libraries.torch.recording import (
     freeze,
     need_gradients,
     note_layer,
+    refuse_numpy,
     refuse_write,
 )
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
@@ -189,6 +190,9 @@ class LibraryTables(Objects, RealNames):
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a function of NumPy with tensors of PyTorch, whose methods NumPy calls, mostly."""
+        for value in arguments:
+            if isinstance(value, Tensor):
+                refuse_numpy(core, value, name)
         given = [
             value.seen_as("numpy.ndarray") if _has_torch([value]) else value for value in arguments
         ]

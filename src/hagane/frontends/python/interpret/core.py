@@ -13,7 +13,7 @@ from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
-from hagane.frontends.python.values.placeholders import stands_in
+from hagane.frontends.python.values.placeholders import other_path, stands_in
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -395,7 +395,7 @@ class Core(Streams):
             if not self.dead:
                 self.emit.note_raise(f"TypeError: {error.message}")
                 path = self.path_text()
-                told = f"not ({path})" if path or builds else "a run brings a value"
+                told = other_path(path) if path or builds else "a run brings a value"
                 self.collector.assume(self.here(), f"{told}, else {error.message}")
             self.dead = True
             return MISSING

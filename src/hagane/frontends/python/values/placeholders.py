@@ -22,8 +22,17 @@ def stands_in(value: Value, choice: Choice, invented: Container[str]) -> bool:
     return all(name.startswith("?") or name in invented for name in names)
 
 
+def other_path(path: str) -> str:
+    """Return what holds where a path is not taken, as its decisions are written."""
+    inner = path.removeprefix("not (").removesuffix(")")
+    plain = (
+        " and " not in path and path == f"not ({inner})" and inner.count("(") == inner.count(")")
+    )
+    return inner if plain else f"not ({path})"
+
+
 def _is_bare(value: Value) -> bool:
     return value is None or type(value) in (int, float)
 
 
-__all__ = ["stands_in"]
+__all__ = ["other_path", "stands_in"]

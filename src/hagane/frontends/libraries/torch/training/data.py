@@ -329,11 +329,8 @@ def _need_length(t: Core, dataset: Value, *samplers: Value) -> None:
     """Refuse a dataset of the program's own that does not say how many items it has."""
     if not isinstance(dataset, Instance) or not isinstance(dataset.cls, Class) or any(samplers):
         return
-    known = t.tables.libraries_of(t, dataset)
-    if (
-        known[:1] == ["torch.utils.data.Dataset"]
-        and t.find_attribute(dataset, "__len__") is MISSING
-    ):
+    plain = t.tables.libraries_of(t, dataset)[:1] == ["torch.utils.data.Dataset"]
+    if plain and t.find_attribute(dataset, "__len__") is MISSING:
         t.fail("type", f"TypeError: object of type '{dataset.cls.name}' has no len()",
                remedy="define __len__, or derive it from IterableDataset")  # fmt: skip
 
