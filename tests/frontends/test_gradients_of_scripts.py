@@ -85,6 +85,11 @@ CLEAN = {
             m(torch.ones(2, 3)).numpy()
         torch.ones(3).numpy()
         """,
+    "items of a leaf": """
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        w[0].backward()
+        (w * 2)[1].backward()
+        """,
     "a penalty on gradients": """
         D = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
         x = torch.rand(5, 2, requires_grad=True)

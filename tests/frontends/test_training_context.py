@@ -218,6 +218,15 @@ def test_what_a_run_alone_knows_is_no_clean_bill_where_it_need_not_be_a_number(
     assert "which only a run knows" in report.unknown[0].message
 
 
+def test_parts_of_small_known_tensors_lie_on_their_device(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path, "x = torch.ones(8).cuda()\ny = x[:, None] * torch.ones(4).cuda()[None]\n"
+    )
+    assert (report.errors, report.exit_code) == ([], 0)
+    report = checked(tmp_path, "x = torch.ones(8).cuda()\ny = x[:4] * torch.ones(4)[:4]\n")
+    assert [e.code for e in report.errors] == ["device-mismatch"]
+
+
 def test_a_line_that_is_typed_is_open(tmp_path: Path) -> None:
     report = checked(tmp_path, "m = nn.Linear(4, int(input('width? ')))\ny = m(torch.ones(2, 4))\n")
     assert (report.exit_code, report.unknown) == (0, [])

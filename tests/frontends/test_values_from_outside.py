@@ -79,6 +79,14 @@ CLEAN = {
                 best = y
         best.backward()
         """,
+    "places in a list": """
+        words = open("a.txt").read().split()
+        one_hot = torch.zeros(1, len(words))
+        one_hot[0][words.index("a")] = 1
+        nn.Embedding(len(words), 3)(torch.tensor([words.index("b")])).view(1, 3)
+        ages = [int(word) for word in words]
+        torch.zeros(len(ages), 2)[ages.index(3)].view(2)
+        """,
     "a word of the command line": """
         import sys
         x = np.loadtxt(sys.argv[1])

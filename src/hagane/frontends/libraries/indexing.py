@@ -129,7 +129,11 @@ def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
         found = np.asarray(x.known[tuple(parts)])
     except IndexError as error:
         t.fail("index", f"IndexError: {error}: {t.show(x)}", x)
-    return t.emit.constant(found, x.dtype)
+    made: Tensor = t.emit.constant(found, x.dtype)
+    made.kind, made.device = x.kind, x.device
+    if t.emit.recorded is not None and t.emit.recorded.asks(x, t.emit.tensors) is not False:
+        t.emit.recorded.open.add(made.value)
+    return made
 
 
 def _is_plain_part(part: Value) -> bool:

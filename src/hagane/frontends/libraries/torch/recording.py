@@ -109,7 +109,9 @@ def need_gradients(t: Core, x: Tensor, requires_grad: Value) -> Tensor:
 def is_computed(t: Core, x: Tensor) -> bool:
     """Whether a tensor needs gradients, and is no leaf."""
     recorded = t.emit.recorded
-    return bool(asks(t, x)) and not x.parameter and x.value not in recorded.trained
+    if recorded is None or x.parameter or x.value in recorded.trained:
+        return False
+    return bool(asks(t, x))
 
 
 def refuse_numpy(t: Core, x: Tensor, name: str) -> None:

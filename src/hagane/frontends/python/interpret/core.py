@@ -12,6 +12,7 @@ from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
+from hagane.frontends.python.values.from_outside import FromOutside
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.placeholders import other_path, stands_in
 from hagane.frontends.python.values.printing import show_type
@@ -29,7 +30,6 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     ModuleRef,
-    Outside,
     Place,
     Real,
     Ref,
@@ -81,10 +81,8 @@ class Core(Streams):
         self.heap.refuse = _refused
         self.taken_whole: ast.GeneratorExp | None = None  # of which a call takes all items at once
         self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
-        self.numbers: dict[Outside, Expr] = {}  # whole numbers that values from outside are
-        self.parts: dict[tuple[Outside, Value], Outside] = {}  # items and attributes of such values
+        self.from_outside = FromOutside()
         self.unready: set[int] = set()  # objects before the __init__ of their library's class
-        self.ran_texts: set[str] = set()  # files that run texts which nobody knows
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.endless: set[ast.AST] = set()  # functions whose recursion has no end in sight
         self.dead = False

@@ -75,16 +75,17 @@ class OpenNumbers(Core):
             return Real()
         if kind is bool:
             return True
-        if value not in self.numbers:
-            self.numbers[value] = self.emit.fresh("outside")
-            self.knowledge.lowest[str(self.numbers[value])] = 1
-        return self.numbers[value]
+        known = self.from_outside.numbers
+        if value not in known:
+            known[value] = self.emit.fresh("outside")
+            self.knowledge.lowest[str(known[value])] = 1
+        return known[value]
 
     def part_from_outside(self, value: Outside, key: Value) -> Value:
         """Return an item or an attribute of a value from outside: the same one each time."""
-        if self.emit.builds:
+        if self.emit.builds or type(value) is not Outside:
             return value
-        return self.parts.setdefault((value, key), Outside(value.reason, value.told))
+        return self.from_outside.parts.setdefault((value, key), Outside(value.reason, value.told))
 
     def as_annotated(self, annotation: ast.expr | None, value: Value) -> Value:
         """Return a value from outside as the number that an annotation says it is."""

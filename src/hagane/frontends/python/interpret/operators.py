@@ -106,8 +106,9 @@ class Operators(Core):
             )
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             lost, other = (left, right) if isinstance(left, Unknown) else (right, left)
-            open_ = type(lost) is Outside and (is_plain(other) or isinstance(other, Outside))
-            return self.part_from_outside(lost, (kind, left, right)) if open_ else lost
+            if isinstance(lost, Outside) and (is_plain(other) or isinstance(other, Outside)):
+                return self.part_from_outside(lost, (kind, left, right))
+            return lost
         if isinstance(left, str) and kind is ast.Mod and isinstance(right, Tensor):
             return self.outside("a text that depends on sizes")
         if isinstance(left, Tensor) or isinstance(right, Tensor):

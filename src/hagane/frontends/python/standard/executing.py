@@ -45,7 +45,7 @@ class Executing(Core):
         assert frame is not None
         tree = self._parsed(source, "exec", globals, locals)
         if not isinstance(tree, ast.Module) or frame.key != frame.module.key:
-            self.ran_texts.add(frame.module.file)
+            self.from_outside.ran_texts.add(frame.module.file)
             return self._not_understood("exec")
         with self._at(source):
             for statement in tree.body:
@@ -66,7 +66,10 @@ class Executing(Core):
         if text is None or self.emit.builds or not own:
             return None
         try:
-            tree: ast.Module | ast.Expression = ast.parse(text.strip(), mode=mode)
+            if mode == "eval":
+                tree: ast.Module | ast.Expression = ast.parse(text.strip(), mode="eval")
+            else:
+                tree = ast.parse(text)
         except SyntaxError as error:
             told = f"SyntaxError: {error.msg} in the text that {mode} runs"
             raise CheckError("syntax", told) from None
