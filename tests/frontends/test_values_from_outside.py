@@ -105,6 +105,12 @@ def test_paths_on_which_the_data_bring_nothing_are_told_as_assumed(tmp_path: Pat
     assert report.assumptions[-1].message == "length_0 > 0, else int(0) has no attribute 'backward'"
 
 
+def test_what_a_loop_adds_of_unknown_values_is_unknown(tmp_path: Path) -> None:
+    text = "x = torch.load('x.pt')\nloss = 0\nfor i in range(x.size()[0]):\n"
+    report = checked(tmp_path, text + "    loss += nn.MSELoss()(x[i], x[i])\nloss.backward()\n")
+    assert (report.errors, report.exit_code) == ([], 2)
+
+
 def test_a_file_that_exec_runs_is_followed_and_has_the_findings_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

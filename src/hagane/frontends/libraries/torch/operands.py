@@ -156,7 +156,9 @@ def to_tensor(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor
 def _refuse_unknown(value: Value, name: str) -> None:
     """Say of a value that nobody knows that it is not known, which is no error of the program."""
     if isinstance(value, Unknown) and value.told:
-        raise CheckError(FOLLOWS, f"'{name}' is unknown, of which an earlier message tells")
+        error = CheckError(FOLLOWS, f"'{name}' is unknown, of which an earlier message tells")
+        error.is_open = not value.failed
+        raise error
     if any(isinstance(v, Unknown) for v in alternatives(value)):
         raise CheckError(OPEN, f"'{name}' is not known on all paths")
 
