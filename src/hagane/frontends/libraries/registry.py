@@ -337,7 +337,7 @@ def _is_real_attribute(kind: str, name: str) -> bool:
     """Whether the real class, where it is loaded, has an attribute that no table knows."""
     module, _, cls = kind.rpartition(".")
     found = getattr(sys.modules.get(module), cls, None)
-    return found is not None and hasattr(found, name)
+    return found is not None and any(name in vars(cls) for cls in found.__mro__)
 
 
 def _names_of(core: Core, found: Value) -> set[str]:

@@ -41,7 +41,7 @@ TORCH.constants.update(
 TORCH.transparent.update(
     f"torch.{name}"
     for name in (
-        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autograd.no_grad",
+        "set_grad_enabled",
         "amp.custom_fwd", "amp.custom_bwd", "cuda.amp.custom_fwd", "cuda.amp.custom_bwd",
         "jit.script", "jit.export", "jit.ignore",
         "jit.unused", "jit.script_method", "compile", "profiler.record_function",

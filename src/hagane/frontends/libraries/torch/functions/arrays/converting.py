@@ -8,12 +8,15 @@ from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
     INT64,
+    TENSOR_CLASSES,
     cast,
+    dtype_of,
+    element_type,
     need_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Tensor, Value
+from hagane.frontends.python.values.values import Device, Library, Tensor, Value
 
 
 def _convert(name: str, dtype: ir.DataType) -> None:
@@ -32,7 +35,19 @@ for _name, _dtype in (
     _convert(_name, _dtype)
 
 
-@TORCH.method("to", "type")
+@TORCH.method("type")
+def type_(t: Core, self: Tensor, dtype: Value = None, **_: Value) -> Value:
+    """Return the tensor with another element type, or the name of the class of tensors of its."""
+    if dtype is None:
+        names = (name for name, known in TENSOR_CLASSES.items() if known == self.dtype)
+        name = next(names, None)
+        return t.lost("the name of a class of tensors") if name is None else f"torch.{name}"
+    named = dtype.name if isinstance(dtype, Library) else dtype if isinstance(dtype, str) else ""
+    found = TENSOR_CLASSES.get(named.removeprefix("torch."))
+    return cast(t, self, dtype_of(dtype, self.dtype) if found is None else found)
+
+
+@TORCH.method("to")
 def to(
     t: Core, self: Value, *arguments: Value, dtype: Value = None, device: Value = None, **_: Value
 ) -> Tensor:
@@ -41,8 +56,9 @@ def to(
 
     result: Tensor = self
     for argument in (*arguments, dtype, device):
-        if isinstance(argument, DType):
-            result = cast(t, result, argument.dtype)
+        found = element_type(argument)
+        if found is not None:
+            result = cast(t, result, found)
         elif isinstance(argument, Tensor):
             result = t.emit.on(cast(t, result, argument.dtype), argument.device)
         elif isinstance(argument, Device | str) or (
