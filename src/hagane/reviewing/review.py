@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hagane.checking import SCRIPT, Report, Request, check_imported, check_source
-from hagane.frontends.python.load.lacking import is_installed, lacks
+from hagane.frontends.python.load.lacking import is_installed, nearest_to
 from hagane.frontends.python.report.findings import Problem
 from hagane.frontends.python.report.sources import read_source
 from hagane.reviewing.baseline import fingerprint, without_known
@@ -164,7 +164,7 @@ def asks_for_libraries(report: Report) -> bool:
     if any(note.message in _OF_PARAMETERS for note in report.unknown):
         return True
     named = (_OF_LIBRARY.match(note.message) for note in report.unknown)
-    return any(one and lacks(one[1]) is not None for one in named)
+    return any(one and nearest_to(one[1]) is not None for one in named)
 
 
 def _marks(problems: Iterable[Problem], root: Path) -> Iterator[str]:

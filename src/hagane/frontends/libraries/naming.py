@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hagane.frontends.python.load.lacking import lacks
+from hagane.frontends.python.load.lacking import nearest_to
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -129,7 +129,7 @@ class Names:
         """Return the value of a name that no table knows, and tell the reader."""
         if self.is_outside(name):
             return core.outside(f"what '{name}' gives")
-        near = lacks(name) if core.imports and self.knows(name.partition(".")[0]) else None
+        near = nearest_to(name) if core.imports and self.knows(name.partition(".")[0]) else None
         if near is not None:
             owner, _, last = name.rpartition(".")
             remedy = f"did you mean {near}?" if near else ""

@@ -137,7 +137,9 @@ class LibraryTables(Objects, RealNames):
 
     def set_needs(self, core: Core, x: Tensor, value: Value) -> None:
         """Take note that a tensor is told whether it needs gradients."""
-        if value is not True:
+        if value is True:
+            core.emit.note_trained(x)
+        else:
             freeze(core)
         need_gradients(core, x, value)
 

@@ -323,8 +323,6 @@ class Assignments(OpenPlaces):
         if name in _OF_GRADIENTS:
             if name == "requires_grad":
                 self.tables.set_needs(self, x, value)
-            if name == "requires_grad" and value is True:
-                self.emit.note_trained(x)
             return
         if self.emit.builds:
             if name == "data" and self.tables.set_content(self, x, value):

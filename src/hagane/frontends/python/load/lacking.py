@@ -54,7 +54,7 @@ def imported(name: str) -> ModuleType | None:
 
 
 @cache
-def lacks(name: str) -> str | None:
+def nearest_to(name: str) -> str | None:
     """Return what an installed package has instead of a dotted name; None where it has the name.
 
     Returns:
@@ -87,4 +87,4 @@ def gives_up(statement: ast.stmt) -> bool:
     return False
 
 
-__all__ = ["gives_up", "imported", "is_installed", "lacks"]
+__all__ = ["gives_up", "imported", "is_installed", "lacks", "nearest_to"]
