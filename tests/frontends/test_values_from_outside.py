@@ -105,6 +105,28 @@ def test_paths_on_which_the_data_bring_nothing_are_told_as_assumed(tmp_path: Pat
     assert report.assumptions[-1].message == "length_0 > 0, else int(0) has no attribute 'backward'"
 
 
+def test_batches_cut_at_drawn_places_are_cheap(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        """
+        data = torch.tensor([ord(c) for c in open("a.txt").read()])
+        def batch():
+            places = torch.randint(len(data) - 8, (32,))
+            x = torch.stack([data[i : i + 8] for i in places])
+            return x, torch.stack([data[i + 1 : i + 9] for i in places])
+        model = nn.Embedding(300, 300)
+        for turn in range(5000):
+            with torch.no_grad():
+                for k in range(200):
+                    x, y = batch()
+                    model(x)
+            x, y = batch()
+            nn.functional.cross_entropy(model(x).view(256, 300), y.view(256)).backward()
+        """,
+    )
+    assert (report.errors, report.exit_code) == ([], 0)
+
+
 def test_what_a_loop_adds_of_unknown_values_is_unknown(tmp_path: Path) -> None:
     text = "x = torch.load('x.pt')\nloss = 0\nfor i in range(x.size()[0]):\n"
     report = checked(tmp_path, text + "    loss += nn.MSELoss()(x[i], x[i])\nloss.backward()\n")

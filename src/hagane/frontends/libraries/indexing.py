@@ -355,7 +355,8 @@ def _drawn_width(t: Core, start: Value, stop: Value, size: Dim) -> int | None:
     if t.emit.builds or not t.knowledge.depends_on_invented(claim):
         return None
     if t.knowledge.ask(claim).verdict is not Verdict.PROVED:
-        t.emit.suppose(claim, f"{stop} <= {size} (bound of a slice)")
+        # (Not taken onto the path: it says nothing of other places, and batches are cut by dozens.)
+        t.emit.assume(f"{stop} <= {size} (bound of a slice)")
     return width
 
 

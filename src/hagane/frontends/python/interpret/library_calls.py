@@ -33,6 +33,11 @@ _TAKE_UNKNOWN = frozenset(
      "save", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "DataLoader")
 )  # fmt: skip
 
+_OPEN = (
+    "which only a run knows; say its type where it is read, as in "
+    "'x: \"float32[n, 4]\" = …', or 'n: int = …'"
+)
+
 
 class LibraryCalls(OpenNumbers):
     """Calls functions and methods of libraries, with values as their tables take them."""
@@ -83,7 +88,7 @@ class LibraryCalls(OpenNumbers):
         if lost is not None and name.rpartition(".")[2] not in _TAKE_UNKNOWN:
             writes = not lost.failed and self.tables.writes(self, name, arguments, keywords)
             if writes or isinstance(lost, Outside):  # what is written would stay as it was
-                return self.lost(f"'{name}' of {lost.reason}, which only a run knows")
+                return self.lost(f"'{name}' of {lost.reason}, {_OPEN}")
             return lost
         place = next((i for i, value in enumerate(values) if isinstance(value, Choice)), None)
         if place is not None:
@@ -105,7 +110,7 @@ class LibraryCalls(OpenNumbers):
                 continue
             writes = not lost.failed and self.tables.writes(self, name, plain, named)
             if writes or isinstance(lost, Outside):
-                return self.lost(f"a call with {lost.reason}, which only a run knows")
+                return self.lost(f"a call with {lost.reason}, {_OPEN}")
             return lost
         values = [*plain, *named.values()]
         choice = next((c for v in values if (c := _choice_inside(v))), None)
