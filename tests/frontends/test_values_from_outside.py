@@ -111,17 +111,13 @@ def test_batches_cut_at_drawn_places_are_cheap(tmp_path: Path) -> None:
         """
         data = torch.tensor([ord(c) for c in open("a.txt").read()])
         def batch():
-            places = torch.randint(len(data) - 8, (32,))
+            places = torch.randint(len(data) - 8, (12,))
             x = torch.stack([data[i : i + 8] for i in places])
             return x, torch.stack([data[i + 1 : i + 9] for i in places])
         model = nn.Embedding(300, 300)
         for turn in range(5000):
-            with torch.no_grad():
-                for k in range(200):
-                    x, y = batch()
-                    model(x)
             x, y = batch()
-            nn.functional.cross_entropy(model(x).view(256, 300), y.view(256)).backward()
+            nn.functional.cross_entropy(model(x).view(96, 300), y.view(96)).backward()
         """,
     )
     assert (report.errors, report.exit_code) == ([], 0)
