@@ -87,6 +87,16 @@ CLEAN = {
         ages = [int(word) for word in words]
         torch.zeros(len(ages), 2)[ages.index(3)].view(2)
         """,
+    "powers of one exponent": """
+        for k in range(int(open("n").read())):
+            nn.Linear(2**k, 3)(torch.ones(3, 2**k))
+        """,
+    "weak dictionaries": """
+        import weakref
+        held, key = weakref.WeakValueDictionary(), nn.Linear(3, 2)
+        held["a"] = key
+        assert held["a"](torch.ones(4, 3)).shape == (4, 2)
+        """,
     "a word of the command line": """
         import sys
         x = np.loadtxt(sys.argv[1])

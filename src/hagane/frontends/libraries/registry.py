@@ -298,7 +298,8 @@ class LibraryTables(Objects, RealNames):
         table = self.table_of(library.name)
         layer = None if table is None else table.layers.get(library.name)
         self.prepare(core, made, library)
-        core.unready.discard(made.key)
+        if core.emit.recorded is not None:
+            core.emit.recorded.unready.discard(made.key)
         if layer is None or not hasattr(layer, "init"):
             return None
         positional = [_whole(core, value) for value in arguments]

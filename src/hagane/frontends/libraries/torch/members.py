@@ -32,9 +32,10 @@ def refuse_member(tables: Objects, core: Core, receiver: Instance, name: str, va
     replaced = isinstance(held, Tensor) and held.parameter and isinstance(value, Tensor)
     if not (trained or module or replaced) or _MODULE not in tables.libraries_of(core, receiver):
         return
-    message = ""
-    if (trained or module) and receiver.key in core.unready:
-        core.unready.discard(receiver.key)  # one mistake for all of its members
+    message, recorded = "", core.emit.recorded
+    unready: set[int] = set() if recorded is None else recorded.unready
+    if (trained or module) and receiver.key in unready:
+        unready.discard(receiver.key)  # one mistake for all of its members
         kind = "parameter" if trained else "module"
         message = (
             f"AttributeError: '{name}' is a {kind}, which a module cannot hold before "

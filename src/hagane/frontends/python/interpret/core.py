@@ -82,7 +82,6 @@ class Core(Streams):
         self.taken_whole: ast.GeneratorExp | None = None  # of which a call takes all items at once
         self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
         self.from_outside = FromOutside()
-        self.unready: set[int] = set()  # objects before the __init__ of their library's class
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.endless: set[ast.AST] = set()  # functions whose recursion has no end in sight
         self.dead = False
@@ -392,8 +391,7 @@ class Core(Streams):
                 raise
             if not self.dead:
                 self.emit.note_raise(f"TypeError: {error.message}")
-                path = self.path_text()
-                told = other_path(path) if path or builds else "a run brings a value"
+                told = other_path(self.path_text())
                 self.collector.assume(self.here(), f"{told}, else {error.message}")
             self.dead = True
             return MISSING

@@ -13,7 +13,14 @@ from typing import Any
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.values.texts import Begun
-from hagane.frontends.python.values.values import Outside, Real, Truth, Value
+from hagane.frontends.python.values.values import (
+    Outside,
+    Real,
+    Truth,
+    Unknown,
+    Value,
+    is_plain,
+)
 
 # Functions and methods that take nothing but sizes, by position.
 _OF_SIZES = frozenset(
@@ -80,6 +87,13 @@ class OpenNumbers(Core):
             known[value] = self.emit.fresh("outside")
             self.knowledge.lowest[str(known[value])] = 1
         return known[value]
+
+    def beside_unknown(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        """Return an operator of which an operand is not known."""
+        lost, other = (left, right) if isinstance(left, Unknown) else (right, left)
+        if isinstance(lost, Outside) and (is_plain(other) or isinstance(other, Outside)):
+            return self.part_from_outside(lost, (kind, left, right))
+        return lost
 
     def part_from_outside(self, value: Outside, key: Value) -> Value:
         """Return an item or an attribute of a value from outside: the same one each time."""

@@ -270,6 +270,10 @@ class Parts:
         """Return a value from outside as the number that an annotation says it is."""
         raise NotImplementedError
 
+    def beside_unknown(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        """Return an operator of which an operand is not known."""
+        raise NotImplementedError
+
     def part_from_outside(self, value: Outside, key: Value) -> Value:
         """Return an item or an attribute of a value from outside."""
         raise NotImplementedError

@@ -24,6 +24,8 @@ def stands_in(value: Value, choice: Choice, invented: Container[str]) -> bool:
 
 def other_path(path: str) -> str:
     """Return what holds where a path is not taken, as its decisions are written."""
+    if not path:
+        return "the data bring a value"
     inner = path.removeprefix("not (").removesuffix(")")
     plain = (
         " and " not in path and path == f"not ({inner})" and inner.count("(") == inner.count(")")

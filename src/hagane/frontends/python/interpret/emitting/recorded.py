@@ -47,6 +47,7 @@ class Recorded:
         apart: Values without gradients: made while none are recorded, or by ``detach``.
         open: Values of which nothing is known, such as results of the program's own functions.
         through: Results of functions through which gradients go to each real operand.
+        unready: Keys of objects before the ``__init__`` of their library's class.
         frozen: Whether some parameter may have been told to need no gradient.
     """
 
@@ -59,6 +60,7 @@ class Recorded:
         self.through: set[ir.Value] = set()
         self.trusted = 0  # functions that are being followed whose results have gradients
         self.frozen = False
+        self.unready: set[int] = set()
         self.own = 0  # functions with a backward of their own that are being followed
         self._freed: dict[ir.Node, Freed] = {}
 
