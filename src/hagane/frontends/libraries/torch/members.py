@@ -58,7 +58,9 @@ def refuse_arrays(
 ) -> None:
     """Refuse arrays of NumPy where functions and layers for networks take tensors."""
     parts = name.split(".")
-    if core.emit.builds or name[:9] != "torch.nn." or parts[2] in ("init", "utils", "parameter"):
+    if core.emit.builds or not core.runs_modules:  # what an input's type names is a guess
+        return
+    if name[:9] != "torch.nn." or parts[2] in ("init", "utils", "parameter"):
         return
     owner = parts[-2] if parts[-1] == "forward" else parts[-1]
     if owner in _PASSING or not (parts[-1] == "forward" or parts[2] == "functional"):
