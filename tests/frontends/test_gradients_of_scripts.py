@@ -195,6 +195,14 @@ def test_gradients_that_pytorch_computes_are_clean(text: str, tmp_path: Path) ->
     assert (report.errors, [note.message for note in report.unknown]) == ([], [])
 
 
+def test_a_function_by_itself_may_be_called_where_no_gradients_are_recorded(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    text = "net = nn.Linear(3, 2)\ndef predict(x: 'float32[n, 3]'):\n    return net(x).numpy()\n"
+    file.write_text(HEAD + text)
+    report = check_source(Request(file))
+    assert (report.errors, report.returned) == ([], "numpy.ndarray(dtype=float32, shape=(n, 2))")
+
+
 @pytest.mark.parametrize(("text", "line", "told"), FAULTS.values(), ids=list(FAULTS))
 def test_a_fault_that_pytorch_raises_is_told_once(
     text: str, line: int, told: str, tmp_path: Path

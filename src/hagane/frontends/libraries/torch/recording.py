@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.emitting.recorded import Recorded
 from hagane.frontends.python.values.values import Tensor, Value
 
 # Layers whose results need gradients, though their nodes do not show the parameters.
@@ -14,9 +15,15 @@ _WITH_PARAMETERS = frozenset(
 )
 
 
+def _followed(t: Core) -> Recorded | None:
+    """Return what is known of gradients in a script; a function's caller may record none."""
+    recorded: Recorded | None = t.emit.recorded if t.runs_modules else None
+    return recorded
+
+
 def asks(t: Core, x: Tensor) -> bool | None:
     """Return whether a tensor needs gradients; None where that is not known."""
-    recorded = t.emit.recorded
+    recorded = _followed(t)
     if recorded is None or recorded.own or x.kind != "torch.Tensor":
         return None
     found: bool | None = recorded.asks(x, t.emit.tensors)
@@ -108,7 +115,7 @@ def need_gradients(t: Core, x: Tensor, requires_grad: Value) -> Tensor:
 
 def is_computed(t: Core, x: Tensor) -> bool:
     """Whether a tensor needs gradients, and is no leaf."""
-    recorded = t.emit.recorded
+    recorded = _followed(t)
     if recorded is None or x.parameter or x.value in recorded.trained:
         return False
     return bool(asks(t, x))
@@ -123,7 +130,7 @@ def refuse_numpy(t: Core, x: Tensor, name: str) -> None:
 
 def refuse_write(t: Core, x: Tensor, name: str) -> None:
     """Refuse to change a leaf in place while gradients are recorded."""
-    recorded = t.emit.recorded
+    recorded = _followed(t)
     if recorded is None or recorded.own or t.emit.still or x.kind != "torch.Tensor":
         return
     if recorded.is_leaf(x):
@@ -134,7 +141,7 @@ def refuse_write(t: Core, x: Tensor, name: str) -> None:
 
 def differentiate(t: Core, x: Tensor, keep: bool) -> None:
     """Check where gradients start, and free what they are computed from."""
-    recorded = t.emit.recorded
+    recorded = _followed(t)
     place = t.here()
     if recorded is None or recorded.own or t.collector.muted or place is None:
         return
