@@ -278,7 +278,13 @@ def test_a_mistake_in_plain_python_is_an_error(
     ("body", "reason"),
     [
         ("async def g(): return x\n    return g()", "'g' is a coroutine"),
-        ("return eval('1')", "'builtins.eval' is not understood"),
+        (
+            "return eval(input())",
+            (
+                "'eval' of a program that is not known; import the module, or name the class in a "
+                "dictionary"
+            ),
+        ),
     ],
 )
 def test_forms_that_are_not_followed_are_told(tmp_path: Path, body: str, reason: str) -> None:

@@ -198,13 +198,33 @@ def test_a_fault_of_training_is_named(name: str, tmp_path: Path) -> None:
     assert len(report.errors) == 1
 
 
-def test_a_size_that_comes_from_outside_is_no_clean_bill(tmp_path: Path) -> None:
+def test_a_size_that_comes_from_outside_is_any_number_which_is_told(tmp_path: Path) -> None:
+    made = "import json\ns = json.load(open('settings.json'))\nm = nn.Linear(4, s['width'])\n"
     report = checked(
-        tmp_path,
-        "import json\nsettings = json.load(open('settings.json'))\nm = nn.Linear(4, settings['width'])\n",
+        tmp_path, made + "n = nn.Linear(s['width'], s['heads'])\nn(m(torch.ones(2, 4)))\n"
     )
+    assert (report.exit_code, report.unknown) == (0, [])
+    told = "what 'json.load' gives is a whole number here"
+    assert {note.message for note in report.assumptions} == {told}
+    report = checked(tmp_path, made + "m(torch.ones(2, 3))\n")
+    assert [e.code for e in report.errors] == ["shape-mismatch"]
+
+
+def test_what_a_run_alone_knows_is_no_clean_bill_where_it_need_not_be_a_number(
+    tmp_path: Path,
+) -> None:
+    report = checked(tmp_path, "x = torch.load('x.pt')\ny = nn.Linear(4, 2)(x)\n")
     assert report.exit_code == 2
     assert "which only a run knows" in report.unknown[0].message
+
+
+def test_parts_of_small_known_tensors_lie_on_their_device(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path, "x = torch.ones(8).cuda()\ny = x[:, None] * torch.ones(4).cuda()[None]\n"
+    )
+    assert (report.errors, report.exit_code) == ([], 0)
+    report = checked(tmp_path, "x = torch.ones(8).cuda()\ny = x[:4] * torch.ones(4)[:4]\n")
+    assert [e.code for e in report.errors] == ["device-mismatch"]
 
 
 def test_a_line_that_is_typed_is_open(tmp_path: Path) -> None:
@@ -315,9 +335,11 @@ def test_what_a_progress_bar_passes_on_is_checked(
     assert message in error.message
 
 
-def test_a_size_from_the_settings_of_a_run_is_unknown_and_never_clean(tmp_path: Path) -> None:
+def test_a_size_from_the_settings_of_a_run_is_assumed_to_be_a_number(tmp_path: Path) -> None:
     report = checked(tmp_path, "import wandb\nnn.Linear(wandb.config.width, 2)\n")
-    assert report.exit_code == 2
+    assert [note.message for note in report.assumptions] == [
+        "'wandb.config' is a whole number here"
+    ]
 
 
 REPLAY = """

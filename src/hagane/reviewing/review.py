@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hagane.checking import SCRIPT, Report, Request, check_imported, check_source
-from hagane.frontends.python.load.lacking import is_installed
+from hagane.frontends.python.load.lacking import is_installed, nearest_to
 from hagane.frontends.python.report.findings import Problem
 from hagane.frontends.python.report.sources import read_source
 from hagane.reviewing.baseline import fingerprint, without_known
@@ -138,6 +138,9 @@ class Review:
 _STRANGER = re.compile(
     r"'(\w+)(?:\.\w+)*' is not understood: .* no library|'(torchvision)\.(?:models|ops)\b"
 )
+_OF_LIBRARY = re.compile(r"'((?:torch|torchvision|numpy|einops)(?:\.\w+)+)' is not understood$")
+
+_OF_PARAMETERS = ("'inspect.signature' is not understood",)
 
 
 def check(request: Request, *, no_import: bool) -> Report:
@@ -156,7 +159,12 @@ def check(request: Request, *, no_import: bool) -> Report:
 def asks_for_libraries(report: Report) -> bool:
     """Whether packages that are installed, and that no table knows, left something unknown."""
     found = (_STRANGER.match(note.message) for note in report.unknown)
-    return any(one and is_installed(one[1] or one[2]) for one in found)
+    if any(one and is_installed(one[1] or one[2]) for one in found):
+        return True
+    if any(note.message in _OF_PARAMETERS for note in report.unknown):
+        return True
+    named = (_OF_LIBRARY.match(note.message) for note in report.unknown)
+    return any(one and nearest_to(one[1]) is not None for one in named)
 
 
 def _marks(problems: Iterable[Problem], root: Path) -> Iterator[str]:

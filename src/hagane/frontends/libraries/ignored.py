@@ -16,7 +16,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import Value
 
 # Where a result lies, how fast it comes, in which memory, and what it keeps for later.
-_WITHOUT_EFFECT = frozenset((
+WITHOUT_EFFECT = frozenset((
     "assume_unique", "casting", "check_errors", "check_finite", "chunk_size", "copy",
     "create_graph", "device", "driver", "generator", "inplace", "kind", "kth", "layout", "like",
     "memory_format", "name", "names", "non_blocking", "optimize", "order", "overwrite_input",
@@ -41,7 +41,7 @@ def check_ignored(
         CheckError: There is one.
     """
     for label, value, default in _ignored(name, handler, arguments, keywords):
-        if label in _WITHOUT_EFFECT or value is None or _same(value, default):
+        if label in WITHOUT_EFFECT or value is None or _same(value, default):
             continue
         shown = f"'{label}'" if label else "an argument behind the first ones"
         raise CheckError(

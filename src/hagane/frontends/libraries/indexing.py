@@ -129,7 +129,11 @@ def _known_item(t: Core, x: Tensor, index: Value) -> Tensor | None:
         found = np.asarray(x.known[tuple(parts)])
     except IndexError as error:
         t.fail("index", f"IndexError: {error}: {t.show(x)}", x)
-    return t.emit.constant(found, x.dtype)
+    made: Tensor = t.emit.constant(found, x.dtype)
+    made.kind, made.device = x.kind, x.device
+    if t.emit.recorded is not None and t.emit.recorded.asks(x, t.emit.tensors) is not False:
+        t.emit.recorded.open.add(made.value)
+    return made
 
 
 def _is_plain_part(part: Value) -> bool:
@@ -351,7 +355,8 @@ def _drawn_width(t: Core, start: Value, stop: Value, size: Dim) -> int | None:
     if t.emit.builds or not t.knowledge.depends_on_invented(claim):
         return None
     if t.knowledge.ask(claim).verdict is not Verdict.PROVED:
-        t.emit.suppose(claim, f"{stop} <= {size} (bound of a slice)")
+        # (Not taken onto the path: it says nothing of other places, and batches are cut by dozens.)
+        t.emit.assume(f"{stop} <= {size} (bound of a slice)")
     return width
 
 

@@ -17,7 +17,7 @@ LEFT_OUT: dict[str, frozenset[str]] = {
          "matrix_rank", "module_load", "mtia", "name", "names", "new_empty_strided",
          "orgqr", "output_nr", "q_per_channel_axis",
          "q_per_channel_scales", "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme",
-         "reinforce", "resize_as", "resize_as_", "resize_as_sparse_",
+         "reinforce", "resize_as", "resize_as_sparse_",
          "retains_grad", "row_indices", "slice_inverse", "smm", "solve", "sparse_dim",
          "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "storage",
          "storage_type", "swapdims_", "symeig", "to_mkldnn", "to_padded_tensor", "to_sparse_bsc",

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from hagane.frontends.python.load.lacking import nearest_to
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Device,
@@ -36,8 +38,8 @@ _ROOTS = (
 # Those that only draw, keep or send values; their results come from outside of the program.
 _OUTSIDE = (
     "IPython", "colorama", "comet_ml", "imageio", "labml", "matplotlib", "matplotlib_inline",
-    "mlflow", "pandas", "plotly", "prettytable", "psutil", "pytest", "requests", "seaborn",
-    "sklearn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
+    "mlflow", "mpl_toolkits", "pandas", "plotly", "prettytable", "psutil", "pytest", "requests",
+    "seaborn", "sklearn", "tabulate", "tensorboard", "tensorboardX", "termcolor", "wandb", "yaml",
 )  # fmt: skip
 _SETTINGS = ("wandb.config", "wandb.run", "wandb.summary")
 _RECORDS = (
@@ -127,6 +129,11 @@ class Names:
         """Return the value of a name that no table knows, and tell the reader."""
         if self.is_outside(name):
             return core.outside(f"what '{name}' gives")
+        near = nearest_to(name) if core.imports and self.knows(name.partition(".")[0]) else None
+        if near is not None:
+            owner, _, last = name.rpartition(".")
+            remedy = f"did you mean {near}?" if near else ""
+            raise CheckError("attribute", f"'{owner}' has no attribute '{last}'", remedy=remedy)
         return core.lost(self.stranger(name))
 
     def stranger(self, name: str) -> str:
@@ -160,6 +167,18 @@ class Names:
         table = self.table_of(name)
         found = None if table is None else table.functions.get(name)
         return None if found is None else arguments_of(found)
+
+    def parameters(self, name: str) -> list[str]:
+        """Return the names of the parameters of a function, a method or a class; none if open."""
+        from hagane.frontends.libraries.table import places_of
+
+        table = self.table_of(name)
+        if table is None:
+            return []
+        owner, _, method = name.rpartition(".")
+        made = getattr(table.layers.get(name), "init", None)
+        found = table.functions.get(name) or table.methods.get(owner, {}).get(method) or made
+        return [] if found is None else places_of(found)
 
     def member(self, core: Core, library: Library, name: str) -> Value:
         """Return the meaning of a dotted name."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.naming import Names, real_named
+from hagane.frontends.libraries.torch.members import refuse_member
 from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.sizes import Size
@@ -155,6 +156,8 @@ class Objects(Names):
 
     def keep_member(self, core: Core, receiver: Instance, name: str, value: Value) -> bool:
         """Store a module that is set as an attribute of a container among its modules."""
+        if not core.emit.builds:
+            refuse_member(self, core, receiver, name, value)
         inner = core.heap[receiver].get("_modules")
         if not isinstance(inner, DictRef) or not isinstance(value, Instance):
             return False

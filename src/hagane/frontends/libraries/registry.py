@@ -13,12 +13,22 @@ from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.lifting import RealNames
 from hagane.frontends.libraries.memory.written import (
     IN_PLACE,
+    UNCHANGED,
     apart_from_out,
     note_statement,
     noted,
 )
 from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
+from hagane.frontends.libraries.torch.members import refuse_arrays, refuse_data
+from hagane.frontends.libraries.torch.recording import (
+    following,
+    freeze,
+    need_gradients,
+    note_layer,
+    refuse_numpy,
+    refuse_write,
+)
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.stand_ins import identity
@@ -92,6 +102,8 @@ class LibraryTables(Objects, RealNames):
             core, f"{kind}.{name}", (left, right), {}, lambda a, _: run(core, name, a[0], a[1])
         )
         if name in IN_PLACE:
+            if isinstance(left, Tensor):
+                refuse_write(core, left, f"{core.emit.label or name}=")
             note_statement(core, left, made)
         return made
 
@@ -120,7 +132,16 @@ class LibraryTables(Objects, RealNames):
         """Do ``value[index] = item``."""
         run = self._of(value).set_item
         assert run is not None
+        refuse_write(core, value, "x[…] = y")
         run(core, value, index, item)
+
+    def set_needs(self, core: Core, x: Tensor, value: Value) -> None:
+        """Take note that a tensor is told whether it needs gradients."""
+        if value is True:
+            core.emit.note_trained(x)
+        else:
+            freeze(core)
+        need_gradients(core, x, value)
 
     # Functions and layers.
 
@@ -137,11 +158,15 @@ class LibraryTables(Objects, RealNames):
             if name in table.functions:
                 handler = table.functions[name]
                 arguments, keywords = table.named(handler, name, arguments, keywords)
+                refuse_arrays(core, name, arguments, keywords)
                 given, out = apart_from_out(name, handler, keywords)
-                made = self._in_context(
-                    core, name, arguments, given,
-                    lambda a, k: _call_function(table, name, core, a, k),
-                )  # fmt: skip
+                with following(core, name):
+                    made = self._in_context(
+                        core, name, arguments, given,
+                        lambda a, k: _call_function(table, name, core, a, k),
+                    )  # fmt: skip
+                if "requires_grad" in keywords and isinstance(made, Tensor):
+                    made = need_gradients(core, made, keywords["requires_grad"])
                 if out is not None:
                     made = self.call_method(core, "torch.Tensor.type_as", [made, out], {})
                 return noted(core, name, handler, arguments, keywords, made)
@@ -149,6 +174,8 @@ class LibraryTables(Objects, RealNames):
                 for value in (*arguments, *keywords.values()) if name.startswith(_LAYERS) else ():
                     if isinstance(value, Library) and not self.knows(value.name):
                         return self.unread(core, value.name)  # a size that nobody knows
+                if name.startswith(_LAYERS):
+                    refuse_data(core, name, arguments)
                 made = Instance(core.heap.new({}), Library(name))
                 lost = self.initialise(core, made, Library(name), arguments, keywords)
                 return made if lost is None else lost
@@ -165,6 +192,9 @@ class LibraryTables(Objects, RealNames):
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a function of NumPy with tensors of PyTorch, whose methods NumPy calls, mostly."""
+        for value in arguments:
+            if isinstance(value, Tensor):
+                refuse_numpy(core, value, name)
         given = [
             value.seen_as("numpy.ndarray") if _has_torch([value]) else value for value in arguments
         ]
@@ -205,18 +235,22 @@ class LibraryTables(Objects, RealNames):
                 return None
             handler = getattr(table.layers[owner], method)
             view = View(core, receiver)
+            refuse_arrays(core, name, arguments[1:], keywords)
             try:
-                made = view.decided(
-                    lambda: self._in_context(
-                        core, name, arguments[1:], keywords,
-                        lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
-                        receiver,
-                    )
-                )  # fmt: skip
+                with following(core, name if method == "forward" else ""):
+                    made = view.decided(
+                        lambda: self._in_context(
+                            core, name, arguments[1:], keywords,
+                            lambda a, k: call_handler(handler, name, core, [view, *a], k, hidden=2),
+                            receiver,
+                        )
+                    )  # fmt: skip
             except CheckError as error:
                 if error.layer is None:
                     error.layer = core.copies.get(receiver.key, receiver.key)
                 raise
+            if method == "forward":
+                note_layer(core, name, made)
             return noted(core, name, handler, arguments, keywords, made)
         core.emit.kind = owner if owner == table.tensor else table.tensor
         found = table.methods[owner][method]
@@ -225,6 +259,9 @@ class LibraryTables(Objects, RealNames):
             core, name, arguments, keywords,
             lambda a, k: call_handler(found, name, core, a, k, hidden=2),
         )  # fmt: skip
+        in_place = method.endswith("_") and not method.endswith("__") and method not in UNCHANGED
+        if in_place and owner == "torch.Tensor" and isinstance(arguments[0], Tensor):
+            refuse_write(core, arguments[0], f"{method}()")
         return noted(core, name, found, arguments, keywords, made)
 
     def _in_context(
@@ -261,6 +298,8 @@ class LibraryTables(Objects, RealNames):
         table = self.table_of(library.name)
         layer = None if table is None else table.layers.get(library.name)
         self.prepare(core, made, library)
+        if core.emit.recorded is not None:
+            core.emit.recorded.unready.discard(made.key)
         if layer is None or not hasattr(layer, "init"):
             return None
         positional = [_whole(core, value) for value in arguments]

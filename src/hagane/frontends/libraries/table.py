@@ -6,10 +6,12 @@ import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from hagane.errors import HaganeError
+from hagane.frontends.libraries.ignored import WITHOUT_EFFECT
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -190,6 +192,8 @@ class Table:
         left: dict[str, Value] = {}
         for key, value in keywords.items():
             other = key if key in own else known.get(key, f"{key}_")
+            if other not in own:
+                self._refuse_misspelt(name, key)
             left[other if other in own else key] = value
         if several in left:
             before = [*itertools.takewhile(lambda name: name != several, own)][1 + len(arguments) :]
@@ -198,6 +202,24 @@ class Table:
         if not arguments and first in left and own[first].kind is not own[first].KEYWORD_ONLY:
             return [left.pop(first)], left
         return arguments, left
+
+    def _refuse_misspelt(self, name: str, key: str) -> None:
+        """Refuse an argument that no function of the library has, where one is called nearly so."""
+        if key in self._names_of_arguments or key in WITHOUT_EFFECT:
+            return
+        near = get_close_matches(key, self._names_of_arguments, 1, 0.8)
+        if near:
+            told = f"{name}() got an unexpected keyword argument '{key}'"
+            raise CheckError("call", told, remedy=f"did you mean {near[0]}?")
+
+    @cached_property
+    def _names_of_arguments(self) -> frozenset[str]:
+        """The names of the arguments of all functions, and those that other names stand for."""
+        handlers = [*self.functions.values()]
+        handlers += [method for methods in self.methods.values() for method in methods.values()]
+        found = {name for handler in handlers for name in _signature(handler).parameters}
+        more = {*self.synonyms, *(name for named in self.parameters.values() for name in named)}
+        return frozenset({name.rstrip("_") for name in found if name.strip("_")} | more)
 
     def _is_strict(self, name: str) -> bool:
         return name in self.strict or name.rpartition(".")[0] in self.strict

@@ -29,7 +29,7 @@ _FIRST = frozenset(
          "fill", "sort", "partition", "put", "resize", "itemset", "setfield", "byteswap")),
      "torch.nn.utils.vector_to_parameters")
 )  # fmt: skip
-_UNCHANGED = ("requires_grad_", "rename_", "share_memory_", "ix_")
+UNCHANGED = ("requires_grad_", "rename_", "share_memory_", "detach_", "ix_")
 _COPYING = ("clone", "copy", "tensor", "deepcopy")
 
 
@@ -38,7 +38,7 @@ def written(
 ) -> Iterator[Tensor]:
     """Yield the tensors that a call writes."""
     last = name.rpartition(".")[2]
-    if last in _UNCHANGED:
+    if last in UNCHANGED:
         return
     yield from _held(core, keywords.get("out"))
     in_place = last.endswith("_") and not last.endswith("__")
@@ -126,4 +126,4 @@ def note_statement(core: Core, left: Value, made: Value) -> None:
         core.emit.share(made, left)
 
 
-__all__ = ["IN_PLACE", "apart_from_out", "is_in_place", "note_statement", "noted"]
+__all__ = ["IN_PLACE", "UNCHANGED", "apart_from_out", "is_in_place", "note_statement", "noted"]

@@ -5,6 +5,7 @@ from hagane.frontends.libraries.numpy import (
     composing,
     creating,
     drawing,
+    files,
     joining,
     matrices,
     methods,
@@ -20,8 +21,8 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 
 # Importing a module enters its functions into the table.
 PARTS = (
-    accumulating, composing, creating, drawing, joining, matrices, methods, products, quantiles,
-    reducing, searching, shaping, sorting, ufuncs,
+    accumulating, composing, creating, drawing, files, joining, matrices, methods, products,
+    quantiles, reducing, searching, shaping, sorting, ufuncs,
 )  # fmt: skip
 
 __all__ = ["NUMPY", "PARTS"]

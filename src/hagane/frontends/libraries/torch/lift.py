@@ -15,6 +15,7 @@ from hagane.frontends.libraries.torch.functions.numbers.given import (
     given_distribution,
     given_transform,
 )
+from hagane.frontends.libraries.torch.recording import freeze
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.sizes import Size
@@ -121,6 +122,8 @@ def _tensor(core: Core, torch: Any, found: Any) -> Tensor:
         device=device,
     )
     made.parameter = trained
+    if trained != found.requires_grad:  # a frozen parameter, or a tensor that is trained
+        freeze(core)
     if known is not None:
         made.value = core.emit.settle(made).value
     core.emit.keep(made, found, lambda: _content(torch, found))

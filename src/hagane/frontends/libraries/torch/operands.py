@@ -15,7 +15,6 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import FOLLOWS, OPEN, CheckError
 from hagane.frontends.python.values.strides import lie
 from hagane.frontends.python.values.values import (
-    Choice,
     Device,
     DType,
     Host,
@@ -160,15 +159,23 @@ def to_tensor(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor
         wanted = dtype or scalar_dtype(value)
         made = t.emit.constant(value, INT64 if isinstance(value, Expr) else wanted)
         return made if made.dtype == wanted else cast(t, made, wanted)
+    _refuse_unknown(value, "operand")
     raise CheckError("type", f"expected a tensor or a number, got {t.show(value)}")
+
+
+def _refuse_unknown(value: Value, name: str) -> None:
+    """Say of a value that nobody knows that it is not known, which is no error of the program."""
+    if isinstance(value, Unknown) and value.told:
+        error = CheckError(FOLLOWS, f"'{name}' is unknown, of which an earlier message tells")
+        error.is_open = not value.failed
+        raise error
+    if any(isinstance(v, Unknown) for v in alternatives(value)):
+        raise CheckError(OPEN, f"'{name}' is not known on all paths")
 
 
 def need_tensor(t: Core, value: Value, name: str) -> Tensor:
     """Return ``value``, which has to be a tensor."""
-    if isinstance(value, Unknown) and value.told:
-        raise CheckError(FOLLOWS, f"'{name}' is unknown, of which an earlier message tells")
-    if isinstance(value, Choice) and any(isinstance(v, Unknown) for v in alternatives(value)):
-        raise CheckError(OPEN, f"'{name}' is not known on all paths")
+    _refuse_unknown(value, name)
     if not isinstance(value, Tensor):
         t.fail("type", f"expected a tensor as '{name}', got {t.show(t.wrap(value))}")
     return value

@@ -77,13 +77,20 @@ def _counted(train: Value, counts: tuple[int, int], t: Core) -> Dim:
 # Digits and their like: images of 28 x 28 in one band.
 
 
+def _named(data: Tensor, targets: Tensor) -> dict[str, Value]:
+    """Return digits and their labels under all of their names."""
+    found = {"data": data, "targets": targets}
+    for part in ("train", "test"):
+        found |= {f"{part}_data": data, f"{part}_labels": targets}
+    return found
+
+
 def _digits(name: str, counts: tuple[int, int], classes: int) -> None:
     def held(t: Core, found: dict[str, Value]) -> dict[str, Value]:
         length = _counted(found["train"], counts, t)
         data = _array(t, UINT8, (length, 28, 28), "torch.Tensor")
         targets = _array(t, _INT64, (length,), "torch.Tensor")
-        return {"data": data, "targets": targets, "classes": _texts(t, classes),
-                "train_data": data, "train_labels": targets, "<length>": length}  # fmt: skip
+        return {**_named(data, targets), "classes": _texts(t, classes), "<length>": length}
 
     settings = {"root": None, "train": True, "transform": None, "target_transform": None,
                 "download": False}  # fmt: skip
@@ -105,9 +112,9 @@ def _of_emnist(t: Core, found: dict[str, Value]) -> dict[str, Value]:
                f"{t.show(t.wrap(found['split']))}")  # fmt: skip
         raise AssertionError
     length = _counted(found.get("train", True), known[:2], t)
-    return {"data": _array(t, UINT8, (length, 28, 28), "torch.Tensor"),
-            "targets": _array(t, _INT64, (length,), "torch.Tensor"),
-            "classes": _texts(t, known[2]), "<length>": length}  # fmt: skip
+    data = _array(t, UINT8, (length, 28, 28), "torch.Tensor")
+    targets = _array(t, _INT64, (length,), "torch.Tensor")
+    return {**_named(data, targets), "classes": _texts(t, known[2]), "<length>": length}
 
 
 _dataset("EMNIST", {"root": None, "split": None, "train": True, "transform": None,

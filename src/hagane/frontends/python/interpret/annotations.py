@@ -25,6 +25,7 @@ from hagane.frontends.python.values.values import (
     Frame,
     Function,
     Many,
+    Outside,
     Real,
     Tensor,
     Truth,
@@ -155,6 +156,9 @@ class Annotations(Core):
         arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
         for argument in arguments:
             if argument.annotation is not None:
+                given = names.get(argument.arg)
+                if isinstance(given, Outside):
+                    names[argument.arg] = self.as_annotated(argument.annotation, given)
                 self._check(
                     f"argument '{argument.arg}'",
                     argument.annotation,
@@ -172,11 +176,33 @@ class Annotations(Core):
         return result
 
     def check_annotated(self, name: str, annotation: ast.expr, value: Value) -> Value:
-        """Compare a value with the shape that an annotation promises."""
+        """Compare a value with the shape that an annotation promises; one from outside has it."""
         frame = self.frame
         assert frame is not None
-        self._check(f"'{name}'", annotation, value, self.heap[frame.key].setdefault("<sizes>", {}))
+        bound = self.heap[frame.key].setdefault("<sizes>", {})
+        if isinstance(value, Outside) and not self.emit.builds:
+            return self._read_as(name, annotation, self.as_annotated(annotation, value), bound)
+        self._check(f"'{name}'", annotation, value, bound)
         return value
+
+    def _read_as(
+        self, name: str, annotation: ast.expr, value: Value, bound: dict[str, Dim]
+    ) -> Value:
+        """Return a value from outside, such as a file's, as the tensor that an annotation tells."""
+        if not isinstance(value, Outside) or not self.domain.annotated:
+            return value
+        try:
+            found = read_annotation(annotation)
+            if found is None or not isinstance(found[0], TensorText):
+                return value
+            made = self._make_tensor(found[0], name, found[1])
+        except InvalidArgument as error:
+            raise CheckError("annotation", str(error)) from None
+        told = {size: bound[size] for size in map(str, made.shape or ()) if size in bound}
+        bound.update({size: symbol(size) for axis in made.shape or () for size in symbols_of(axis)
+                      if size not in bound})  # fmt: skip
+        made.shape = tuple(evaluate(size, told) for size in made.shape or ())
+        return made
 
     def _check(self, what: str, annotation: ast.expr, value: Value, bound: dict[str, Dim]) -> None:
         if not self.domain.annotated:

@@ -321,8 +321,8 @@ class Assignments(OpenPlaces):
     def _set_of_tensor(self, x: Tensor, name: str, value: Value) -> None:
         """Set an attribute of a tensor."""
         if name in _OF_GRADIENTS:
-            if name == "requires_grad" and value is True:
-                self.emit.note_trained(x)
+            if name == "requires_grad":
+                self.tables.set_needs(self, x, value)
             return
         if self.emit.builds:
             if name == "data" and self.tables.set_content(self, x, value):

@@ -349,6 +349,8 @@ class Calls(LibraryCalls):
         library = next((base for base in order if isinstance(base, Library)), None)
         if library is not None:
             self.tables.prepare(self, made, library)
+            if self.emit.recorded is not None:
+                self.emit.recorded.unready.add(made.key)
         new = self.find_in_class(cls, "__new__")
         if new is MISSING and isinstance(self.inherited(made), tuple):
             made = self.object_method(cls, "__new__", [cls, *arguments], {})

@@ -173,6 +173,7 @@ class Comprehensions(Core):
         self, generators: Sequence[ast.comprehension], place: int, result: Callable[[], Value]
     ) -> list[Value] | Many:
         if place + 1 == len(generators):
+            self.steps += not self.emit.builds
             return [self.settle(result())]
         source = self.read_once(self.evaluate(generators[place + 1].iter))
         items = self.sequence(source)

@@ -12,7 +12,9 @@ from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
+from hagane.frontends.python.values.from_outside import FromOutside
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
+from hagane.frontends.python.values.placeholders import other_path, stands_in
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -79,6 +81,7 @@ class Core(Streams):
         self.heap.refuse = _refused
         self.taken_whole: ast.GeneratorExp | None = None  # of which a call takes all items at once
         self.copies: dict[int, int] = {}  # of which object one is a deep copy, by their keys
+        self.from_outside = FromOutside()
         self.results: dict[int, Value] = {}  # what generators return, by the iterator's key
         self.endless: set[ast.AST] = set()  # functions whose recursion has no end in sight
         self.dead = False
@@ -369,16 +372,17 @@ class Core(Streams):
         if not isinstance(value, Choice):
             return function(value)
         self.look_at_clock()
-        yes, no = value.yes, value.no
+        whole, yes, no = value, value.yes, value.no
         return self.fork(
             value.condition,
-            lambda: self._with_one(yes, function),
-            lambda: self._with_one(no, function),
+            lambda: self._with_one(yes, whole, function),
+            lambda: self._with_one(no, whole, function),
         )
 
-    def _with_one(self, value: Value, function: Callable[[Value], Value]) -> Value:
+    def _with_one(self, value: Value, whole: Choice, function: Callable[[Value], Value]) -> Value:
         """Apply ``function`` to an alternative; a path ends where Python fails with None there."""
-        if value is not None or not self.emit.builds:
+        builds = self.emit.builds
+        if not (value is None if builds else stands_in(value, whole, self.knowledge.invented)):
             return self.either(value, function)
         try:
             return function(value)
@@ -387,9 +391,8 @@ class Core(Streams):
                 raise
             if not self.dead:
                 self.emit.note_raise(f"TypeError: {error.message}")
-                self.collector.assume(
-                    self.here(), f"not ({self.path_text()}), else {error.message}"
-                )
+                told = other_path(self.path_text())
+                self.collector.assume(self.here(), f"{told}, else {error.message}")
             self.dead = True
             return MISSING
 

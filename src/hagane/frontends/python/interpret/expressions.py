@@ -94,7 +94,8 @@ class Expressions(Core):
                     raise error from None
                 self.collector.error(error, frame, node, self.path_text())
                 told = not self.collector.muted
-                failed = Unknown(error.message, told=told, failed=True)
+                open_ = error.is_open or error.code in (OPEN, "capture")  # not of the program
+                failed = Unknown(error.message, told=told, failed=not open_)
                 if error.claim is None or not self.knowledge.possible(error.claim):
                     break
                 self.knowledge.path = path.taking(error.claim)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.open_numbers import OpenNumbers
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
@@ -30,11 +30,16 @@ _MAX_COMBINATIONS = 1024
 # What library functions do with a value that nobody knows, they do with any.
 _TAKE_UNKNOWN = frozenset(
     ("register_buffer", "register_parameter", "add_module", "register_module", "load_state_dict",
-     "save", "load", "DataLoader")
+     "save", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "DataLoader")
 )  # fmt: skip
 
+_OPEN = (
+    "which only a run knows; say its type where it is read, as in "
+    "'x: \"float32[n, 4]\" = …', or 'n: int = …'"
+)
 
-class LibraryCalls(Core):
+
+class LibraryCalls(OpenNumbers):
     """Calls functions and methods of libraries, with values as their tables take them."""
 
     tables: Tables
@@ -77,12 +82,13 @@ class LibraryCalls(Core):
         name: str = "",
     ) -> Value:
         """Call with lists as Python's own and choices taken apart; unknown values stay unknown."""
+        arguments, keywords = self.as_numbers(name, arguments, keywords)
         values = [*arguments, *keywords.values()]
         lost = next((value for value in values if isinstance(value, Unknown)), None)
         if lost is not None and name.rpartition(".")[2] not in _TAKE_UNKNOWN:
             writes = not lost.failed and self.tables.writes(self, name, arguments, keywords)
             if writes or isinstance(lost, Outside):  # what is written would stay as it was
-                return self.lost(f"'{name}' of {lost.reason}, which only a run knows")
+                return self.lost(f"'{name}' of {lost.reason}, {_OPEN}")
             return lost
         place = next((i for i, value in enumerate(values) if isinstance(value, Choice)), None)
         if place is not None:
@@ -104,7 +110,7 @@ class LibraryCalls(Core):
                 continue
             writes = not lost.failed and self.tables.writes(self, name, plain, named)
             if writes or isinstance(lost, Outside):
-                return self.lost(f"a call with {lost.reason}, which only a run knows")
+                return self.lost(f"a call with {lost.reason}, {_OPEN}")
             return lost
         values = [*plain, *named.values()]
         choice = next((c for v in values if (c := _choice_inside(v))), None)

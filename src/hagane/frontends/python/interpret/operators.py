@@ -105,7 +105,7 @@ class Operators(Core):
                 left, lambda a: self.either(right, lambda b: self.binary(kind, a, b))
             )
         if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return left if isinstance(left, Unknown) else right
+            return self.beside_unknown(kind, left, right)
         if isinstance(left, str) and kind is ast.Mod and isinstance(right, Tensor):
             return self.outside("a text that depends on sizes")
         if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -135,7 +135,7 @@ class Operators(Core):
             return binary_numbers(ast.Pow, base, exponent)
         if not self.knowledge.is_nonnegative(exponent):
             self.emit.assume(f"{exponent} >= 0 (an exponent of {base})")
-        return self.emit.fresh("power")
+        return self.emit.power(base, exponent)
 
     def _binary_containers(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
         if kind in (ast.Add, ast.Mult):

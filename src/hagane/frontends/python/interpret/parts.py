@@ -17,6 +17,7 @@ from hagane.frontends.python.values.values import (
     Managed,
     Many,
     ModuleRef,
+    Outside,
     Ref,
     SetRef,
     Tensor,
@@ -265,6 +266,22 @@ class Parts:
         """Call a built-in function, a method of a container, or a real function."""
         raise NotImplementedError
 
+    def search_path(self) -> ListRef:
+        """Return ``sys.path``."""
+        raise NotImplementedError
+
+    def as_annotated(self, annotation: ast.expr | None, value: Value) -> Value:
+        """Return a value from outside as the number that an annotation says it is."""
+        raise NotImplementedError
+
+    def beside_unknown(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
+        """Return an operator of which an operand is not known."""
+        raise NotImplementedError
+
+    def part_from_outside(self, value: Outside, key: Value) -> Value:
+        """Return an item or an attribute of a value from outside."""
+        raise NotImplementedError
+
     def check_arguments(self, frame: Frame, function: Function) -> None:
         """Compare arguments with the shapes that the function's annotations promise."""
         raise NotImplementedError
@@ -390,6 +407,8 @@ class Parts:
         """Return the items of a dictionary with known keys, or of an object like one."""
         raise NotImplementedError
 
+    given_words: ListRef | None = None  # sys.argv, once the program asks for it
+    searched: ListRef | None = None  # sys.path, likewise
     imports = False  # whether installed packages that no table knows are imported
 
     def made_for_real(

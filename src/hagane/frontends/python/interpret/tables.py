@@ -84,6 +84,14 @@ class Tables(Protocol):
         """Return a function's arguments and whether each has to be given; None if not known."""
         ...
 
+    def set_needs(self, core: Core, x: Tensor, value: Value) -> None:
+        """Take note that a tensor is told whether it needs gradients."""
+        ...
+
+    def parameters(self, name: str) -> Sequence[str]:
+        """Return the names of the parameters of a function, a method or a class; none if open."""
+        ...
+
     def call_forward(
         self,
         core: Core,

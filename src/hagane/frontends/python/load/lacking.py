@@ -8,8 +8,12 @@ import importlib.util
 import io
 import sys
 import warnings
+from difflib import get_close_matches
 from functools import cache
 from types import ModuleType
+from typing import Any
+
+_NOTHING = object()
 
 
 @cache
@@ -49,6 +53,30 @@ def imported(name: str) -> ModuleType | None:
             return None
 
 
+@cache
+def nearest_to(name: str) -> str | None:
+    """Return what an installed package has instead of a dotted name; None where it has the name.
+
+    Returns:
+        The nearest name of those that are there, empty if none is near; None too for a package
+        that is not installed.
+    """
+    found: Any = imported(name.partition(".")[0])
+    if found is None:
+        return None
+    at, *parts = name.split(".")
+    for part in parts:
+        inner = getattr(found, part, _NOTHING)
+        if inner is _NOTHING:
+            inner = imported(f"{at}.{part}") if isinstance(found, ModuleType) else None
+        if inner is None:
+            fits = {one.casefold(): one for one in dir(found) if not one.startswith("_")}
+            near = get_close_matches(part.casefold(), fits, 1)
+            return f"{at}.{fits[near[0]]}" if near else ""
+        found, at = inner, f"{at}.{part}"
+    return None
+
+
 def gives_up(statement: ast.stmt) -> bool:
     """Whether a statement of a handler ends the program, or may."""
     for node in ast.walk(statement):
@@ -59,4 +87,4 @@ def gives_up(statement: ast.stmt) -> bool:
     return False
 
 
-__all__ = ["gives_up", "imported", "is_installed", "lacks"]
+__all__ = ["gives_up", "imported", "is_installed", "lacks", "nearest_to"]

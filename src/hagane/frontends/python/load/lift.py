@@ -283,6 +283,7 @@ class Lift(Core):
         for name, info in getattr(found, "__dataclass_fields__", {}).items():
             if info._field_type is dataclasses._FIELD:  # type: ignore[attr-defined]
                 cls.fields.append((name, self._default(info)))
+                cls.settings[name] = {"init": info.init, "kw_only": info.kw_only is True}
                 cls.flags.add("dataclass")
         if getattr(own.get("__dataclass_params__"), "frozen", False):
             cls.flags.add("frozen")

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.attributes import READ_INSTALLED
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
@@ -29,6 +28,7 @@ from hagane.frontends.python.load.lazily import (
     source_of,
 )
 from hagane.frontends.python.load.places import folders_of_imports, source_at
+from hagane.frontends.python.load.process import Process
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
 from hagane.frontends.python.values.loggers import SILENT
@@ -67,7 +67,7 @@ _OF_NOTEBOOKS = ("display", "get_ipython")  # names that IPython defines
 _CONSTANTS = (bool, type(None), type(Ellipsis))
 
 
-class Modules(Core):
+class Modules(Process):
     """Loads modules and finds their names."""
 
     tables: Tables
@@ -75,7 +75,6 @@ class Modules(Core):
     root: Path
     held: Mapping[str, str] = MappingProxyType({})  # texts that stand for files, by absolute path
     runs_modules = False  # whether statements with effects are followed too
-    _command_line: ListRef | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -89,18 +88,6 @@ class Modules(Core):
         """
         self.runs_modules = True
         return self.load_source(path, "__main__")
-
-    def loaded_modules(self) -> Value:
-        """Return ``sys.modules``: those of the program, and libraries that are known."""
-        known = {name: Library(name) for name in ("numpy", "torch")}
-        return self.new_dict({**known, **{one.name: one for one in self.modules.values()}})
-
-    def command_line(self) -> ListRef:
-        """Return ``sys.argv``: the script has no arguments."""
-        if self._command_line is None:
-            files = [module.file for module in self.modules.values()]
-            self._command_line = self.new_list(files[:1])
-        return self._command_line
 
     def load_source(self, path: Path, name: str, *, is_user: bool = True) -> ModuleRef:
         """Interpret a module's definitions from its source.
@@ -233,6 +220,8 @@ class Modules(Core):
         built_in = getattr(builtins, name, MISSING)
         if built_in is MISSING and name in _OF_NOTEBOOKS and Path(module.file).suffix == NOTEBOOK:
             return Host(SILENT)
+        if built_in is MISSING and module.file in self.from_outside.ran_texts:
+            return Unknown("a name that a text may have set which 'exec' ran", told=True)
         if built_in is MISSING:
             raise CheckError("name", f"NameError: the name '{name}' is not defined")
         return built_in if isinstance(built_in, _CONSTANTS) else Host(built_in)
@@ -321,6 +310,7 @@ class Modules(Core):
         elif isinstance(module, Host):
             names.update({n: self.lift(v) for n, v in vars(module.object).items() if n[0] != "_"})
         else:
+            self.from_outside.ran_texts.add(self.frame.module.file)
             self.lost("the names of 'import *'")
 
     def import_module(self, name: str) -> Value:
@@ -338,7 +328,10 @@ class Modules(Core):
         running = self._running(name)
         if running is not None:
             return running
-        for folder in folders_of_imports(Path(self.frame.file), self.root):
+        for folder in (
+            *folders_of_imports(Path(self.frame.file), self.root),
+            *self.added_folders(),
+        ):
             found = source_at(folder.joinpath(*name.split(".")))
             if found is not None:
                 return self.load_source(found, name)

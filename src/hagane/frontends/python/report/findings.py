@@ -34,6 +34,7 @@ class CheckError(HaganeError, TypeError):
         first: Where it was met, if a handler that took it raises it again.
         met: Where a handler took it.
         held: The value that the handler has of it.
+        is_open: Whether it only says that a value is not known.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class CheckError(HaganeError, TypeError):
         self.first: Place | None = None
         self.met: Place | None = None
         self.held: Value = None
+        self.is_open = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import operator
 import random
 import sys
 import types
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar, get_origin
@@ -23,6 +22,7 @@ from hagane.frontends.python.standard.arguments import Arguments
 from hagane.frontends.python.standard.iterables import Iterables
 from hagane.frontends.python.standard.kept import KeptResults
 from hagane.frontends.python.standard.outside import World
+from hagane.frontends.python.standard.weak import WeakReferences
 from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.sizes import Size
@@ -80,7 +80,7 @@ _ORDERS = {"iter": 1, "enumerate": 1, "zip": 1, "map": 1, "reversed": -1}
 _FIRST_ID = 1 << 48  # of the identities of objects that a program makes
 
 
-class Builtins(Iterables, KeptResults, World, Arguments):
+class Builtins(Iterables, KeptResults, World, Arguments, WeakReferences):
     """Calls built-in functions."""
 
     def call_builtin(
@@ -153,9 +153,9 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         new = getattr(found, "__name__", "") == "__new__" and owner in _PLAIN
         if new and isinstance(owner, type) and arguments and isinstance(arguments[0], Class):
             return self.new_plain(owner, arguments[0], arguments[1:])
-        if found in (weakref.ref, weakref.proxy, weakref.WeakMethod) and arguments:
-            held = arguments[0]  # no object of a program goes while it is checked
-            return held if found is weakref.proxy else Wrapped("reference", held)
+        weak = self.call_weak(found, arguments, keywords)
+        if weak is not MISSING:
+            return weak
         if isinstance(found, enum.EnumMeta) and not found.__members__ and len(arguments) == 2:
             return self.new_enumeration(found, *arguments)
         if found is sys.exit or type(found).__name__ == "Quitter":

@@ -256,6 +256,8 @@ class Containers(Generators, Sets, Ordering):
         if isinstance(content, Many) and name in ("reverse", "sort", "rotate"):
             self.heap[receiver] = Many(content.element, content.length)
             return None
+        if isinstance(content, Many) and name in ("index", "count") and not self.emit.builds:
+            return minimum(self.emit.fresh("place"), content.length - (name == "index"))
         return self.lost(f"'{name}' of a list whose length depends on sizes")
 
     def _known_list_method(

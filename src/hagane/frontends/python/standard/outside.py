@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.standard.executing import Executing
 from hagane.frontends.python.values.loggers import SILENT
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
@@ -52,7 +52,7 @@ _DONE = frozenset(
 _ENDS = frozenset(("exit", "_exit", "abort"))
 
 
-class World(Core):
+class World(Executing):
     """Calls functions that reach outside of the program."""
 
     def outside(self, what: str) -> Unknown:
@@ -77,7 +77,7 @@ class World(Core):
         if isinstance(owner, types.ModuleType):
             root = owner.__name__
         if name == "open" and found is open:
-            return self.outside("the content of a file")
+            return self.open_file(arguments[0] if arguments else keywords.get("file"))
         if name == "input" and found is input:
             return self.outside("a line that is typed")
         if root not in _WORLD and module not in _WORLD:

@@ -16,6 +16,7 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.leaving.exceptions import Raised
 from hagane.frontends.python.interpret.running import Observer
+from hagane.frontends.python.load.lacking import imported
 from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import Given, UnknownValue, fill_defaults, like
 from hagane.frontends.python.values.sizes import Size
@@ -98,6 +99,8 @@ class RealObjects(Records):
                     return MISSING
                 return types.MethodType(inner, owner)
             case Library(name=name):
+                if self.imports:
+                    imported(name.partition(".")[0])
                 return _resolved(name)
             case ModuleRef(name=name) if value.host:
                 return sys.modules.get(name, MISSING)
@@ -307,7 +310,7 @@ def _makes(found: Any) -> bool:
 
 
 def _resolved(name: str) -> Any:
-    """Return the real object of a library under a name; an import is none of our business."""
+    """Return the real object of a library under a name, where that is imported."""
     parts = name.split(".")
     found: Any = sys.modules.get(parts[0], MISSING)
     for part in parts[1:]:

@@ -113,6 +113,7 @@ class Records(StandardLibrary):
                 value = self.call(default.function, [], {})
             else:
                 value = default
+            value = self.as_annotated(settings.get("node"), value)
             if settings.get("passed"):
                 passed.append(value)
             elif cls.flags & {"frozen", "named tuple"}:

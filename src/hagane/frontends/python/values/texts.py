@@ -1,10 +1,17 @@
-"""Texts that hold a whole number which only a run knows."""
+"""Texts of which only a run knows all: one number in them, or what comes behind their start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hagane.frontends.python.values.values import Unknown, Value
+from hagane.frontends.python.values.values import Outside, Unknown, Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Begun(Outside):
+    """A text such as ``f"cuda:{rank}"`` where types are followed: its start is known."""
+
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Union, get_args, get_origin
 from hagane.frontends.libraries.torch.operands import FLOAT, need_tensor
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Many, Real, Tensor, Value
+from hagane.frontends.python.values.values import Host, Instance, Many, Real, Tensor, Value
 
 # Parameters of each after the tensor with their defaults, ``...`` for none; of axes of the tensor
 # the least and the greatest number.
@@ -145,6 +145,11 @@ def clip_grad_norm(
     error_if_nonfinite: Value = False, foreach: Value = None,
 ) -> Value:  # fmt: skip
     """Clip gradients; return their norm."""
+    if isinstance(parameters, Instance) and "torch.nn.Module" in t.tables.libraries_of(
+        t, parameters
+    ):
+        t.fail("type", "TypeError: expected parameters to clip, got a module",
+               remedy="pass model.parameters()")  # fmt: skip
     return t.emit.new(FLOAT, (), kind="torch.Tensor")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of, element_type
+from hagane.frontends.libraries.torch.recording import freeze, need_gradients
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -21,6 +22,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
+    alternatives,
 )
 from hagane.graph.types import dtype_name
 
@@ -152,7 +154,15 @@ for _name, _place, _dtype in (
     _mover(_name, _place, _dtype)
 
 
-@_method("requires_grad_", "share_memory", "zero_grad_", "compile")
+@_method("requires_grad_")
+def requires_grad_(t: Core, self: Value, requires_grad: Value = True) -> Value:
+    """Return the module itself, whose parameters may need no gradients then."""
+    if requires_grad is not True:
+        freeze(t)
+    return self
+
+
+@_method("share_memory", "zero_grad_", "compile")
 def same(t: Core, self: Value, *_: Value, **__: Value) -> Value:
     """Return the module itself."""
     return self
@@ -171,6 +181,8 @@ def load_state_dict(
     t: Core, self: Value, state_dict: Value, strict: Value = True, assign: Value = False
 ) -> Value:
     """Give parameters and buffers a content that is not known; return the keys that differ."""
+    if isinstance(state_dict, dict) and not t.emit.builds:
+        _expect_state(t, self, state_dict, strict is True)
     for _name, tensor in _tensors(t, self, True) + _tensors(t, self, False):
         t.emit.write(tensor)
     names = ("missing_keys", "unexpected_keys")
@@ -178,6 +190,27 @@ def load_state_dict(
         return Fields((t.new_list(), t.new_list()), names)
     keys = [Many(t.outside("a key"), t.emit.fresh("keys")) for _ in names]
     return Fields((t.new_list(one) for one in keys), names)
+
+
+def _expect_state(t: Core, self: Instance, state: dict[Value, Value], strict: bool) -> None:
+    """Compare the tensors of a module with those of a state that it takes over."""
+    own = dict(_tensors(t, self, True) + _tensors(t, self, False))
+    for name, held in own.items():
+        given = state.get(name)
+        if not isinstance(given, Tensor) or given.shape is None or held.shape is None:
+            continue
+        if len(given.shape) != len(held.shape) or any(map(t.emit.differ, given.shape, held.shape)):
+            t.fail("shape-mismatch", f"load_state_dict: '{name}' is {t.show(held)} here and "
+                   f"{t.show(given)} in the state", held, given)  # fmt: skip
+    if not strict or not own or not state or _lost_member(t, self) is not None:
+        return
+    for words, names, others in (("state lacks", own, state), ("module lacks", state, own)):
+        left = [str(n) for n in names if n not in others and "num_batches" not in str(n)]
+        if left:
+            told = f"load_state_dict: the {words}"
+            more = f", and {len(left) - 3} more" if len(left) > 3 else ""
+            t.fail("key", f"{told} {', '.join(map(repr, left[:3]))}{more}",
+                   remedy="rename the keys, or pass strict=False")  # fmt: skip
 
 
 @_method("zero_grad", "extra_repr")
@@ -218,7 +251,18 @@ def own_modules(t: Core, self: Instance) -> Value:
     return _own(t, self, lambda value: is_module(t, value))
 
 
-@_method("register_buffer", "register_parameter")
+@_method("register_parameter")
+def register_parameter(t: Core, self: Value, name: Value, param: Value) -> Value:
+    """Set a parameter as an attribute."""
+    if isinstance(param, Tensor) and not param.parameter and not t.emit.builds:
+        t.fail("type", f"register_parameter: expected nn.Parameter or None as '{name}', got "
+               f"{t.show(param)}", param,
+               remedy="wrap it in nn.Parameter, or use register_buffer")  # fmt: skip
+    t.heap[self][name] = param
+    return None
+
+
+@_method("register_buffer")
 def register_buffer(
     t: Core, self: Value, name: Value, tensor: Value, persistent: Value = True
 ) -> Value:
@@ -318,8 +362,12 @@ def _lost_member(t: Core, self: Instance) -> Unknown | None:
     """Return a member of a module that nobody knows, which may be a parameter or have some."""
     for _, module in walk(t, self):
         for value in members(t, module).values():
-            if isinstance(value, Unknown):
-                return value
+            parts = alternatives(value)
+            lost = next((part for part in parts if isinstance(part, Unknown)), None)
+            if lost is None and len(parts) > 1 and any(is_module(t, part) for part in parts):
+                lost = t.lost("parameters of one of several modules, as the data decide")
+            if lost is not None:
+                return lost
     return None
 
 
@@ -361,6 +409,10 @@ def buffer(t: Core, data: Value, *, persistent: Value = True) -> Tensor:
 @TORCH.function("nn.Parameter", "nn.parameter.Parameter")
 def parameter(t: Core, data: Value, requires_grad: Value = True) -> Tensor:
     """Return a trained tensor."""
+    if requires_grad is not True:
+        freeze(t)
+    elif not (data.dtype.is_floating_point() or data.dtype.name.startswith("COMPLEX")):
+        need_gradients(t, data, True)
     x = data.seen_as(data.kind)
     x.parameter = True
     x.known = None

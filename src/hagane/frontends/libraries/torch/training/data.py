@@ -14,6 +14,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
+    Class,
     DictRef,
     Fields,
     Host,
@@ -28,7 +29,7 @@ from hagane.frontends.python.values.values import (
     Value,
     is_size,
 )
-from hagane.symbolic import Dim, minimum
+from hagane.symbolic import Dim, Expr, minimum, symbols_of
 
 _DATA = "utils.data"
 _FEW = 3  # batches that are followed one by one
@@ -324,6 +325,16 @@ def _batches(t: Core, self: View) -> Value:
     return count // size if self.drop_last is True else -(-count // size)
 
 
+def _need_length(t: Core, dataset: Value, *samplers: Value) -> None:
+    """Refuse a dataset of the program's own that does not say how many items it has."""
+    if not isinstance(dataset, Instance) or not isinstance(dataset.cls, Class) or any(samplers):
+        return
+    plain = t.tables.libraries_of(t, dataset)[:1] == ["torch.utils.data.Dataset"]
+    if plain and t.find_attribute(dataset, "__len__") is MISSING:
+        t.fail("type", f"TypeError: object of type '{dataset.cls.name}' has no len()",
+               remedy="define __len__, or derive it from IterableDataset")  # fmt: skip
+
+
 @TORCH.layer(*_names("DataLoader", "dataloader"))
 class DataLoader:
     """Batches of a dataset; the last one is smaller where the items do not fill it."""
@@ -344,6 +355,7 @@ class DataLoader:
             batch_size = None
         if isinstance(batch_size, bool) or not (batch_size is None or is_size(batch_size)):
             t.fail("type", f"expected an integer as batch_size, got {t.show(t.wrap(batch_size))}")
+        _need_length(t, dataset, sampler, batch_sampler)
         return {
             "dataset": dataset, "batch_size": batch_size, "sampler": sampler,
             "batch_sampler": batch_sampler, "num_workers": num_workers, "collate_fn": collate_fn,
@@ -392,7 +404,22 @@ def _item(t: Core, self: View, source: Value) -> tuple[Value, Value]:
         items = found if isinstance(found, Many) else t.many_items(found)
         return items.element, items.length
     count = _count(t, self)
-    return _position(t, lambda index: t.item(source, index), count), count
+    return _position(t, lambda index: _fitting(t, self, t.item(source, index), index), count), count
+
+
+def _fitting(t: Core, self: View, item: Value, index: Value) -> Value:
+    """Return an item, whose size has to be that of all others where they become a batch."""
+    names = symbols_of(index) if isinstance(index, Expr) else frozenset()
+    if self.raw("collate_fn") is not None or self.batch_size in (None, 1) or len(names) != 1:
+        return item
+    for part in item if type(item) is tuple else (item,):
+        if isinstance(part, Tensor) and any(
+            isinstance(size, Expr) and names <= symbols_of(size) for size in part.shape or ()
+        ):
+            t.fail("shape-mismatch", "default_collate expects items of one size, got items whose "
+                   f"size depends on their place: {t.show(part)}", part,
+                   remedy="pad them, or give the loader a collate_fn")  # fmt: skip
+    return item
 
 
 @TORCH.function(*_names("get_worker_info"))

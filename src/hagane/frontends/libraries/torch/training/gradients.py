@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import cast, shape_of
+from hagane.frontends.libraries.torch.recording import following_own, leave_open
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -86,9 +87,11 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     own = t.emit.training is not None and not t.emit.still
     t.emit.still |= own  # as PyTorch records nothing of it
     try:
-        result = _forward(t, cls, ctx, given)
+        with following_own(t):
+            result = _forward(t, cls, ctx, given)
     finally:
         t.emit.still &= not own
+    leave_open(t, t.settle(result), given)
     if own and t.find_in_class(cls, "backward") is not MISSING:
         return _with_backward(t, cls, ctx, given, t.settle(result))
     if asks:
@@ -101,7 +104,8 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     if t.find_in_class(cls, "backward") is not MISSING:
         t.emit.backwards.add(cls.key)
         try:
-            _check_backward(t, cls, ctx, given, t.settle(result))
+            with following_own(t):
+                _check_backward(t, cls, ctx, given, t.settle(result))
         finally:
             t.emit.backwards.discard(cls.key)
     return result

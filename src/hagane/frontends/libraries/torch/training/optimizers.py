@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hagane.frontends.libraries.table import View
+from hagane.frontends.libraries.torch.recording import is_computed
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
@@ -92,6 +93,10 @@ def _parameter(t: Core, item: Value) -> Value:
         item = item[1]  # of named_parameters()
     if not _may_be_parameter(item):
         t.fail("type", f"expected a tensor as parameter, got {t.show(t.wrap(item))}")
+    if isinstance(item, Tensor) and is_computed(t, item):
+        t.fail("gradient", f"ValueError: can't optimize {t.show(item)}, which is computed of "
+               "others and no leaf", item,
+               remedy="give the optimizer what it is computed of")  # fmt: skip
     return item
 
 
@@ -164,6 +169,10 @@ def _add(name: str, settings: dict[str, Value]) -> None:
             known = ", ".join(names)
             t.fail("call", f"unexpected argument '{wrong or len(arguments)}'; it has: {known}")
         defaults = {**settings, **given}
+        if isinstance(defaults["lr"], int | float) and not defaults["lr"] >= 0:
+            t.fail(
+                "value", f"ValueError: expected a learning rate of 0 or more, got {defaults['lr']}"
+            )
         return _state(groups_of(t, params, defaults), defaults)
 
     content: dict[str, Any] = dict(vars(Optimizer))

@@ -50,6 +50,7 @@ class Claims:
         self.demands: dict[Term, str] = {}
         self.counters: dict[str, Dim] = {}
         self._numbers = itertools.count()
+        self._powers: dict[tuple[int, Expr], Expr] = {}
         self.pieces = Pieces(knowledge, self.fresh)
 
     def fresh(self, label: str = "size") -> Expr:
@@ -59,6 +60,13 @@ class Claims:
         self.knowledge.nameless.add(name)
         self.knowledge.lowest[name] = 0
         return symbol(name)
+
+    def power(self, base: int, exponent: Expr) -> Expr:
+        """Return a number to an exponent of sizes, the same one each time."""
+        key = (base, exponent)
+        if key not in self._powers:
+            self._powers[key] = self.fresh("power")
+        return self._powers[key]
 
     def differ(self, left: Dim, right: Dim) -> bool:
         """Whether two sizes that have to be equal are not, for some sizes of the inputs."""

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from hagane.errors import TypeInferenceError, UnsupportedModel
 from hagane.frontends.python.interpret.emitting.bodies import Bodies, traced, types_of
 from hagane.frontends.python.interpret.emitting.counts import Counts
+from hagane.frontends.python.interpret.emitting.recorded import Recorded
 from hagane.frontends.python.interpret.emitting.types_alone import TypesAlone
 from hagane.frontends.python.interpret.emitting.writes import Writes
 from hagane.frontends.python.report.findings import CheckError
@@ -60,6 +61,7 @@ class Emitter(TypesAlone):
         self._place: str | None = None  # where results lie, their operands aside
         self.anywhere = "cpu"  # where results of constants lie; empty inside of a function
         self.writes = None if self.builds else Writes()
+        self.recorded = None if self.builds else Recorded()
         self._counts = Counts(knowledge, self.tensors, self.fresh)
 
     # Sizes.
@@ -146,6 +148,8 @@ class Emitter(TypesAlone):
             self._wrap(value, type_, known, kinds[0] if kinds else self.kind, place)
             for value, (type_, known) in zip(node.outputs, made, strict=True)
         ]
+        if self.recorded is not None:
+            self.recorded.note(given, node.outputs, still=self.still)
         if call.op.name in _KEEPING_ORDER:
             self._keep_order(given, results[0])
         if self.still and self.training is not None and call.op.name != STOP:
@@ -251,6 +255,8 @@ class Emitter(TypesAlone):
         device = common_device(inputs)
         node = library_node(name, [self._now(x) for x in inputs])
         self.nodes.append(node)
+        if self.recorded is not None:
+            self.recorded.note(inputs, node.outputs, still=self.still)
         kinds = [tensor.kind for tensor in inputs if not tensor.known_only]
         type_ = TensorType(dtype, shape)
         return self._wrap(node.outputs[0], type_, None, kinds[0] if kinds else self.kind, device)

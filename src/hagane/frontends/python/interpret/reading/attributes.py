@@ -30,6 +30,7 @@ from hagane.frontends.python.values.values import (
     ListRef,
     Method,
     ModuleRef,
+    Outside,
     Range,
     Real,
     SetRef,
@@ -107,6 +108,8 @@ class Access(Items):
     def find_attribute(self, value: Value, name: str) -> Value:
         """Return an attribute, ``MISSING`` if there is none."""
         match value:
+            case Outside() if type(value) is Outside:
+                return self.part_from_outside(value, name)
             case Unknown():
                 return value
             case Choice():
@@ -137,6 +140,8 @@ class Access(Items):
                 return self.module_attribute(value, name)
             case Host(object=found) if found is sys and name == "argv" and not self.emit.builds:
                 return self.command_line()
+            case Host(object=found) if found is sys and name == "path" and not self.emit.builds:
+                return self.search_path()
             case Host(object=found) if found is sys and name == "modules" and self.runs_modules:
                 return self.loaded_modules()
             case Host(object=found) if found is sys and name in _STREAMS:

@@ -85,6 +85,8 @@ class Items(OpenKeys, Iteration):
         """Return ``value[index]``, with Python's own meaning."""
         if isinstance(value, Choice) or isinstance(index, Choice):
             return self.either(value, lambda v: self.either(index, lambda i: self.item(v, i)))
+        if type(value) is Outside and isinstance(index, str | int):
+            return self.part_from_outside(value, index)
         if isinstance(value, Unknown):
             return value
         if isinstance(index, OpenText):
@@ -237,6 +239,8 @@ class Items(OpenKeys, Iteration):
             return items.item(index if not _is_negative(index) else items.length + index)
         if isinstance(index, int):
             if not -len(items) <= index < len(items):
+                if isinstance(value, ListRef) and value == self.given_words and index > 0:
+                    return self.outside("a word of the command line")
                 told = f"IndexError: index {index} is out of range for {len(items)} items"
                 told = f"{told} ({self.show(value)})"
                 if not items and isinstance(value, ListRef):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.texts import OpenText
+from hagane.frontends.python.values.texts import Begun, OpenText
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -30,7 +31,10 @@ class OpenKeys(Core):
         open_ = [part for part in parts if isinstance(part, OpenText)]
         if len(open_) != 1 or not all(isinstance(part, str | OpenText) for part in parts):
             known = all(isinstance(part, str) for part in parts)
-            return "".join(map(str, parts)) if known else self.outside(_TEXT)
+            if known or self.emit.builds:
+                return "".join(map(str, parts)) if known else self.outside(_TEXT)
+            begun = takewhile(lambda part: isinstance(part, str), parts)
+            return Begun(_TEXT, told=True, before="".join(map(str, begun)))
         place = next(i for i, part in enumerate(parts) if isinstance(part, OpenText))
         before, behind = "".join(map(str, parts[:place])), "".join(map(str, parts[place + 1 :]))
         (one,) = open_

@@ -10,6 +10,7 @@ from hagane.frontends.python.values.values import (
     DictRef,
     ListRef,
     Many,
+    Outside,
     Pairs,
     Real,
     Tensor,
@@ -54,6 +55,8 @@ class OpenPlaces(Core):
 
     def _one_for(self, items: list[Value]) -> Value:
         """Return a value that stands for any of several of one type; ``MISSING`` for others."""
+        if all(isinstance(item, Outside) for item in items):
+            return items[-1]
         if any(isinstance(item, Unknown) for item in items):
             return MISSING
         if all(map(is_size, items)):

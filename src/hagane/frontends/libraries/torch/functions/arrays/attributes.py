@@ -21,6 +21,13 @@ from hagane.frontends.libraries.torch.operands import (
     shape_of,
     sizes,
 )
+from hagane.frontends.libraries.torch.recording import (
+    apart,
+    asks,
+    freeze,
+    need_gradients,
+    refuse_numpy,
+)
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.python.interpret.core import Core
@@ -58,7 +65,7 @@ def ndim(t: Core, x: Tensor) -> Value:
 @TORCH.attribute("data")
 def data(t: Core, x: Tensor) -> Value:
     """Return the tensor itself, apart from gradients."""
-    return t.emit.stopped(built(t, (x.dtype, shape_of(t, x)), lambda x: op("Identity", x), x))
+    return apart(t, built(t, (x.dtype, shape_of(t, x)), lambda x: op("Identity", x), x))
 
 
 @TORCH.attribute("grad")
@@ -92,7 +99,8 @@ def requires_grad(t: Core, x: Tensor) -> Value:
         t.observer.asked(real, partial(getattr, real, "requires_grad"), real.requires_grad)
         return bool(real.requires_grad)
     if not t.emit.builds:
-        return x.parameter
+        known = asks(t, x)
+        return x.parameter if known is None else known
     if t.emit.training is not None:
         trained, closed = t.emit.gradients_from(x)
         for one in trained:
@@ -211,7 +219,7 @@ def tolist(t: Core, self: Value) -> Value:
 
 
 @TORCH.method("numpy")
-def numpy(t: Core, self: Value, **_: Value) -> Tensor:
+def numpy(t: Core, self: Value, *, force: Value = False) -> Tensor:
     """Return a NumPy array of the content."""
     if self.device.startswith("cuda"):
         t.fail(
@@ -220,6 +228,8 @@ def numpy(t: Core, self: Value, **_: Value) -> Tensor:
             self,
             remedy="move it with .cpu()",
         )
+    if force is not True:
+        refuse_numpy(t, self, "numpy()")
     x: Tensor = t.op("Identity", self, device="cpu")
     return x.seen_as("numpy.ndarray")
 
@@ -232,7 +242,9 @@ def requires_grad_(t: Core, self: Value, requires_grad: Value = True) -> Value:
                "use its .detach()", self)  # fmt: skip
     if requires_grad is not False:
         t.emit.note_trained(self)
-    return self
+    if requires_grad is not True:
+        freeze(t)
+    return need_gradients(t, self, requires_grad)
 
 
 def _same(name: str) -> None:

@@ -253,6 +253,7 @@ def tensor(
         default = element.dtype if isinstance(element, Tensor) else scalar_dtype(element)
         return made(t, dtype_of(dtype, default), [content.length, *inner], device_of(device))
     content = _as_number(t, content)
+    _need_even(t, content)
     items = _flat(content)
     default = result_dtype(items) if items else FLOAT
     sizes_in_floats = category(default) == 2 and any(isinstance(i, Expr) for i in items)
@@ -299,6 +300,21 @@ def _flat(content: Value) -> list[Value]:
     if isinstance(content, list | tuple):
         return [leaf for part in content for leaf in _flat(part)]
     return [content]
+
+
+def _need_even(t: Core, content: Value) -> None:
+    """Refuse nested lists of uneven lengths, and texts, of which no tensor can be made."""
+    if isinstance(content, str | bytes):
+        t.fail("value", f"ValueError: torch.tensor takes no texts, got {t.show(content)}")
+    rows = [row for row in content if isinstance(row, list | tuple)] if isinstance(
+        content, list | tuple) else []  # fmt: skip
+    lengths = sorted({len(row) for row in rows})
+    if len(lengths) > 1 or (rows and len(rows) < len(content)):
+        told = " and ".join(map(str, lengths)) if len(lengths) > 1 else f"{lengths[0]}, and numbers"
+        t.fail("value", f"ValueError: torch.tensor expects rows of one length, got rows of {told}",
+               remedy="pad them to one length")  # fmt: skip
+    for row in content if isinstance(content, list | tuple) else ():
+        _need_even(t, row)
 
 
 def _extent(content: Value) -> tuple[Dim, ...]:

@@ -26,6 +26,7 @@ from hagane.frontends.libraries.torch.operands import (
     shape_of,
     sizes,
 )
+from hagane.frontends.libraries.torch.recording import apart
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import is_whole, may_be_turned
@@ -308,11 +309,21 @@ def clone(t: Core, input: Value, *, memory_format: Value = None) -> Tensor:
 
 
 @TORCH.function("detach")
-@TORCH.method("detach", "detach_")
+@TORCH.method("detach")
 def detach(t: Core, input: Value) -> Tensor:
     """Return the tensor apart from gradients."""
     x = need_tensor(t, input, "input")
-    return t.emit.stopped(computed(t, (x.dtype, shape_of(t, x)), lambda: x))
+    return apart(t, computed(t, (x.dtype, shape_of(t, x)), lambda: x))
+
+
+@TORCH.method("detach_")
+def detach_(t: Core, self: Value) -> Tensor:
+    """Let no gradient go through the tensor from here on."""
+    detached = detach(t, self)
+    if t.emit.recorded is None:
+        return detached
+    t.emit.recorded.open.add(self.value)
+    return self
 
 
 @TORCH.method("contiguous")
@@ -392,6 +403,12 @@ def resize_(t: Core, self: Value, *shape: Value) -> Tensor:
     self.shape = tuple(sizes(t, shape))
     self.known = None
     return self
+
+
+@TORCH.method("resize_as_")
+def resize_as_(t: Core, self: Value, the_template: Value, *_: Value, **__: Value) -> Tensor:
+    """Give the tensor the shape of another one, in place."""
+    return resize_(t, self, *shape_of(t, need_tensor(t, the_template, "the_template")))
 
 
 @TORCH.method("sum_to_size")

@@ -145,6 +145,11 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
         )
     if isinstance(num_classes, Tensor):
         num_classes = t.tensor_number(num_classes, whole=True)
+    if x.known is not None and isinstance(num_classes, int) and num_classes > 0 and x.known.size:
+        largest = 0 if x.known.dtype == object else int(x.known.max())
+        if largest >= num_classes:
+            t.fail("value", f"one_hot: expected classes below num_classes={num_classes}, got "
+                   f"{largest}", x)  # fmt: skip
     depth = t.emit.fresh("classes") if num_classes == -1 else size(t, num_classes)
     made = (INT64, (*shape_of(t, x), depth))
     if num_classes == -1:

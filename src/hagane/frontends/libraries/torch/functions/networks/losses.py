@@ -111,6 +111,11 @@ def _elementwise(
     TORCH.function(f"nn.functional.{name}")(function)
 
 
+def _told(t: Core, name: str) -> str:
+    """Return the name of a loss for a message, where the call does not say it."""
+    return "" if t.emit.label.rpartition(".")[2] == name else f"{name}: "
+
+
 def _no_pairs(t: Core, name: str, x: Tensor, y: Tensor, shape: Sequence[Dim]) -> None:
     """Refuse an input and a target that broadcast to more elements than either has.
 
@@ -128,7 +133,7 @@ def _no_pairs(t: Core, name: str, x: Tensor, y: Tensor, shape: Sequence[Dim]) ->
             return
     t.fail(
         "broadcast",
-        f"{name}: input {t.show(x)} and target {t.show(y)} broadcast to "
+        f"{_told(t, name)}input {t.show(x)} and target {t.show(y)} broadcast to "
         f"({', '.join(map(str, shape))}): every element is compared with others",
         x,
         y,
@@ -149,8 +154,8 @@ def _no_spread_column(t: Core, name: str, x: Tensor, y: Tensor) -> None:
     if narrow == 1 and isinstance(wide, int) and wide > 1:
         t.fail(
             "broadcast",
-            f"{name}: input {t.show(x)} and target {t.show(y)}: the one column is compared with "
-            "each of the others, of which PyTorch warns",
+            f"{_told(t, name)}input {t.show(x)} and target {t.show(y)}: the one column is compared "
+            "with each of the others, of which PyTorch warns",
             x,
             y,
             remedy="give both one shape; where that is meant, say so with .expand_as()",

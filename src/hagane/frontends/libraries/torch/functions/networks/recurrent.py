@@ -156,11 +156,13 @@ def _steps(
         return _computed_steps(t, self, x, hx, batch_first, directions, lengths)
     if self.mode == "LSTM":
         _check_pair(t, hx, states, cells)
-        last: Value = tuple(t.emit.typed("LSTM", [x], x.dtype, s) for s in (states, cells))
+        given = [x, *(one for one in hx or () if isinstance(one, Tensor))]
+        last: Value = tuple(t.emit.typed("LSTM", given, x.dtype, s) for s in (states, cells))
     else:
         _check_state(t, hx, states, "hx")
-        last = t.emit.typed(self.mode, [x], x.dtype, states)
-    y = t.emit.typed(self.mode, [x], x.dtype, (*shape[:-1], out * directions))
+        given = [x, *([hx] if isinstance(hx, Tensor) else [])]
+        last = t.emit.typed(self.mode, given, x.dtype, states)
+    y = t.emit.typed(self.mode, given, x.dtype, (*shape[:-1], out * directions))
     return y, last
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
+from hagane.frontends.libraries.torch.recording import differentiate
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
@@ -73,7 +74,10 @@ def grad(
 
 
 @TORCH.method("backward")
-def backward(t: Core, self: Value, gradient: Value = None, *_: Value, **__: Value) -> Value:
+def backward(
+    t: Core, self: Value, gradient: Value = None, retain_graph: Value = None,
+    create_graph: Value = False, inputs: Value = None,
+) -> Value:  # fmt: skip
     """Compute gradients; their origin is one number, or comes with a gradient."""
     if not isinstance(gradient, Tensor):
         for size in shape_of(t, self):
@@ -84,4 +88,6 @@ def backward(t: Core, self: Value, gradient: Value = None, *_: Value, **__: Valu
                     self,
                     remedy="reduce it first with .mean() or .sum()",
                 )
+    keep = retain_graph is not False and (retain_graph is not None or create_graph is not False)
+    differentiate(t, self, keep)
     return None
