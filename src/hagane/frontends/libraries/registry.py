@@ -130,6 +130,7 @@ class LibraryTables(Objects, RealNames):
         """Call a function or a class of a library."""
         table = self.table_of(name)
         if table is not None:
+            arguments, keywords = table.typed(arguments, keywords)
             if table.operator is not None:  # a library with tensors of its own
                 core.emit.kind = table.tensor
             if table.root == "numpy" and not core.emit.builds and _has_torch(arguments):
@@ -197,6 +198,7 @@ class LibraryTables(Objects, RealNames):
 
         table = self.table_of(name)
         assert table is not None
+        arguments, keywords = table.typed(arguments, keywords)
         owner, _, method = name.rpartition(".")
         if owner in table.layers and method not in table.methods.get(owner, {}):
             receiver = arguments[0]

@@ -332,6 +332,14 @@ class Holding:
         """Return the parts of the items of a list whose length the data decide, for a result."""
         rows = self.stacked(content)
         columns = divided(leaves(rows.form), rows.columns)
+        refusal = CheckError(
+            "capture",
+            "a list is returned whose length the data decide, of "
+            f"{self.core.show(rows.item(0))}; return tensors or numbers, or tuples and "
+            "lists of such",
+        )
+        if next(leaves(rows.form), None) is None:
+            raise refusal
 
         def part(form: Slot) -> Described:
             if isinstance(form, Fixed):
@@ -342,12 +350,7 @@ class Holding:
             kind = inner.kind if isinstance(inner, NumberSlot) else ""
             leaf, held = next(columns)
             if len(uneven_axes(leaf)) > 1 or not (kind or isinstance(form, TensorSlot)):
-                raise CheckError(
-                    "capture",
-                    "a list is returned whose length the data decide, of "
-                    f"{self.core.show(rows.item(0))}; return tensors or numbers, or tuples and "
-                    "lists of such",
-                )
+                raise refusal
             of = kind if isinstance(form, Listed) else ""
             shown = "numpy.ndarray" if of else "numbers" if kind else ""
             if len(held) == 1:

@@ -194,8 +194,16 @@ def promote(t: Core, *values: Value) -> list[Tensor]:
 
 
 def dtype_of(value: Value, default: ir.DataType = FLOAT) -> ir.DataType:
-    """Return the element type that an argument ``dtype`` names."""
-    return value.dtype if isinstance(value, DType) else default
+    """Return the element type that an argument ``dtype`` names.
+
+    Raises:
+        CheckError: It names none.
+    """
+    if value is None:
+        return default
+    if not isinstance(value, DType):
+        raise CheckError("type", f"expected an element type of PyTorch as dtype, got {value!r}")
+    return value.dtype
 
 
 def device_of(value: Value, default: str = "cpu") -> str:

@@ -38,6 +38,14 @@ TORCH.constants.update(
         "torch.preserve_format": "preserve_format",
     }
 )
+TORCH.types.update(
+    {
+        bool: DType(ir.DataType.BOOL),
+        int: DType(ir.DataType.INT64),
+        float: DType(ir.DataType.DOUBLE),
+        complex: DType(ir.DataType.COMPLEX128),
+    }
+)
 TORCH.transparent.update(
     f"torch.{name}"
     for name in (

@@ -11,10 +11,9 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import item, set_item
 from hagane.frontends.libraries.stacking import row_of, stacked
+from hagane.frontends.libraries.torch.functions.arrays.converting import TENSOR_TYPES
 from hagane.frontends.libraries.torch.operands import (
-    BOOL,
     FLOAT,
-    INT64,
     cast,
     category,
     device_of,
@@ -320,11 +319,7 @@ def _class(name: str, dtype: ir.DataType) -> None:
     TORCH.function(name)(function)
 
 
-for _name, _dtype in (
-    ("Tensor", FLOAT), ("FloatTensor", FLOAT), ("DoubleTensor", ir.DataType.DOUBLE),
-    ("HalfTensor", ir.DataType.FLOAT16), ("LongTensor", INT64), ("IntTensor", ir.DataType.INT32),
-    ("BoolTensor", BOOL), ("ByteTensor", ir.DataType.UINT8),
-):  # fmt: skip
+for _name, _dtype in (("Tensor", FLOAT), *TENSOR_TYPES.items()):
     _class(_name, _dtype)
 
 

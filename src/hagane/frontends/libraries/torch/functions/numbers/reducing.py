@@ -52,6 +52,9 @@ def reduced(
     supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
     if operator and x.dtype == dtype and supported and places:
         return t.op(operator, x, numbers, keepdims=int(bool(keepdim)))
+    if operator in ("ReduceMax", "ReduceMin") and x.dtype == dtype and category(dtype) < 2:
+        wide = cast(t, x, ir.DataType.INT32)
+        return cast(t, reduced(t, operator, wide, dim, keepdim, wide.dtype), dtype)
     shape = tuple(
         1 if place in places else size_
         for place, size_ in enumerate(shape_of(t, x))
