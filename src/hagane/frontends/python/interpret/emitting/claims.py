@@ -144,10 +144,12 @@ class Claims:
         """Whether the data decide both of two sizes; a run fails then where they differ.
 
         As many pieces begin as end: that the counts are equal, only the program's author knows.
+        Graphs, which compare them, are made where one is a count, too.
         """
         known = self.knowledge
         sides = [symbols_of(size) if isinstance(size, Expr) else set() for size in (left, right)]
-        if not all(names and names <= known.nameless - known.invented for names in sides):
+        counted = [bool(names) and names <= known.nameless - known.invented for names in sides]
+        if not (any if self.builds else all)(counted):
             return False
         if known.ask(claim).verdict is not Verdict.PROVED:
             if known.concolic or not known.possible(claim):
