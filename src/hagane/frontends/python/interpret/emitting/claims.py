@@ -36,6 +36,7 @@ class Claims:
     """
 
     builds = False  # whether nodes have to compute, rather than have types
+    living = False  # whether weights may be others in later runs
     literal = False  # whether values have to be those of each run, rather than of any
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
