@@ -15,7 +15,8 @@ import numpy as np
 
 from hagane.capturing.leaves import Leaf, NumberLeaf, Obstacle, TensorLeaf, Tree, joined
 from hagane.capturing.variables import KIND, is_variable
-from hagane.frontends.capture.interface.structure import Object, Text, Whole
+from hagane.frontends.capture.interface.structure import Object, Sized, Text, Whole
+from hagane.frontends.python.values.dictionaries import items_of
 
 _NUMBERS = (bool, int, float, complex)
 _PLAIN = (str, bytes, type(None), type(Ellipsis), range, np.dtype, enum.Enum)
@@ -63,8 +64,10 @@ class Reader:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.dtype | torch.device):
             return value
-        if type(value) is tuple or (torch is not None and type(value) is torch.Size):
-            return tuple(self.read(item, joined(path, i)) for i, item in enumerate(value))
+        is_size = torch is not None and type(value) is torch.Size
+        if type(value) is tuple or is_size:
+            made = Sized if is_size else tuple
+            return made(self.read(item, joined(path, i)) for i, item in enumerate(value))
         if isinstance(value, _WHOLE) or _is_model(value):
             return Whole(value)
         return self._object(value, path)
@@ -85,7 +88,7 @@ class Reader:
             return known
         made = self._objects[id(value)] = Object(type(value), value)
         if isinstance(value, dict):
-            items = dict.items(value)
+            items = items_of(value)
             made.items = {k: self.read(v, joined(path, k)) for k, v in items}
         elif isinstance(value, list):
             made.items = [self.read(v, joined(path, i)) for i, v in enumerate(list.copy(value))]
@@ -94,8 +97,8 @@ class Reader:
             made.attributes = {name: self.read(v, joined(path, name)) for name, v in pairs}
             return made
         elif isinstance(value, tuple):
-            items_of = enumerate(tuple.__iter__(value))
-            made.items = [self.read(v, joined(path, i)) for i, v in items_of]
+            numbered = enumerate(tuple.__iter__(value))
+            made.items = [self.read(v, joined(path, i)) for i, v in numbered]
         elif not _is_open(value):
             raise Obstacle(
                 f"'{path}' is a {type(value).__qualname__}, whose content no graph sees; {_REMEDY}"

@@ -89,6 +89,10 @@ class Compiled:
         else:
             setattr(self._model, name, value)
 
+    def __dir__(self) -> list[str]:
+        """Return the names of the original's attributes, with those of a compiled one."""
+        return sorted({*object.__dir__(self), *dir(self._model)})
+
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         if owner is None:
             return self

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from hagane.errors import HaganeError
-from hagane.frontends.capture.interface.structure import Object, Same, Whole
+from hagane.frontends.capture.interface.structure import Object, Same, Sized, Whole
+from hagane.frontends.python.values.dictionaries import fill
 
 
 class Obstacle(HaganeError, NotImplementedError):
@@ -157,6 +159,8 @@ def remade(tree: Tree, change: Callable[[Leaf], Any]) -> Any:
             return made[id(part)] if id(part) in made else _copied(part, build, made)
         if isinstance(part, dict):
             return {key: build(item) for key, item in part.items()}
+        if isinstance(part, Sized):
+            return sys.modules["torch"].Size(map(build, part))
         return type(part)(map(build, part)) if isinstance(part, tuple | list) else part
 
     return build(tree)
@@ -174,7 +178,7 @@ def _copied(part: Object, build: Callable[[Any], Any], made: dict[int, Any]) -> 
     if isinstance(fresh, tuple):
         pass
     elif isinstance(part.items, dict):
-        dict.update(fresh, {key: build(item) for key, item in part.items.items()})
+        fill(fresh, {key: build(item) for key, item in part.items.items()})
     elif part.items is not None:
         list.extend(fresh, map(build, part.items))
     for name, item in part.attributes.items():

@@ -43,8 +43,11 @@ def recorded(
         )
         return tensors_of(structure, original(arguments), _TENSOR), made
 
-    outputs = with_gradients(run, again, tensors)
     names = [name for name, kind in kinds.items() if kind == _TENSOR]
+    trained = {x.path for x in leaves(tree) if getattr(x.value, "requires_grad", False)}
+    trained |= variant.trained
+    apart = [trained.isdisjoint(variant.sources_of(name)) for name in names]
+    outputs = with_gradients(run, again, apart, tensors)
     held.update(zip(names, outputs, strict=True))
     return rebuilt(structure, held, lambda value, kind: value, objects(tree))
 

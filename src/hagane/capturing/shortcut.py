@@ -12,7 +12,7 @@ from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree
 from hagane.capturing.results import builder, leaves_of
 from hagane.capturing.tensors import array_of, returned, wants_gradients
 from hagane.capturing.variables import wants_way_back
-from hagane.capturing.variant import Variant
+from hagane.capturing.variant import Variant, base_of
 from hagane.errors import KernelError
 
 MISSED = object()
@@ -44,8 +44,8 @@ class Shortcut:
         # Modes of PyTorch, such as autocast, mean nothing to arrays and functions of NumPy.
         self.is_plain = not (self._torch or variant.asks_torch)
         self._default = _default_dtype()
-        names = [str(value.name) for value in self._captured.graph.outputs]
-        self._build = builder(self._captured.structure, names, returned)
+        self._names = [str(value.name) for value in self._captured.graph.outputs]
+        self._build = builder(self._captured.structure, self._names, returned)
 
     @staticmethod
     def of(
@@ -56,7 +56,8 @@ class Shortcut:
         leaves = list(tree.values())
         if captured is None or captured.state or captured.changes or kwargs:
             return None
-        if variant.reads.compares or any(x.path for x in leaves_of(captured.structure)):
+        asks = variant.reads.compares or variant.reads.lacks
+        if asks or any(x.path for x in leaves_of(captured.structure)):
             return None
         if len(leaves) != len(args) or not all(isinstance(leaf, TensorLeaf) for leaf in leaves):
             return None
@@ -101,6 +102,12 @@ class Shortcut:
             found = sessions.run(feeds, now)
         except KernelError:
             return MISSED
+        views = self._captured.views
+        if views:
+            made = dict(zip(self._names, found, strict=True))
+            for name, view in views.items():
+                made[name] = view.of(base_of(view, feeds, made), made[name])
+            found = [*made.values()]
         return self._build(found)
 
 

@@ -90,11 +90,16 @@ def _recomputed() -> Any:
         """Runs the graph; gradients come from the original, run again when they are wanted."""
 
         @staticmethod
-        def forward(ctx: Any, run: Any, again: Any, *tensors: Any) -> Any:
+        def forward(ctx: Any, run: Any, again: Any, apart: Any, *tensors: Any) -> Any:
             ctx.again = again
             ctx.save_for_backward(*tensors)
             outputs = tuple(run())
-            ctx.mark_non_differentiable(*(o for o in outputs if not o.is_floating_point()))
+            fixed = (
+                output
+                for output, is_apart in zip(outputs, apart, strict=True)
+                if is_apart or not (output.is_floating_point() or output.is_complex())
+            )
+            ctx.mark_non_differentiable(*fixed)
             ctx.set_materialize_grads(False)
             return outputs
 
@@ -119,7 +124,7 @@ def _recomputed() -> Any:
             made: list[Any] = [None] * len(given)
             for place, gradient in zip(places, found, strict=True):
                 made[place] = gradient
-            return (None, None, *made)
+            return (None, None, None, *made)
 
     return Recomputed
 
@@ -127,6 +132,7 @@ def _recomputed() -> Any:
 def with_gradients(
     run: Callable[[], Sequence[Any]],
     again: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]],
+    apart: Sequence[bool],
     tensors: Sequence[Any],
 ) -> Sequence[Any]:
     """Return the tensors of a compiled call such that gradients can be had.
@@ -135,7 +141,8 @@ def with_gradients(
         run: Returns the outputs of the graph.
         again: Runs the original with other tensors; returns its outputs and the tensors to which
             gradients go.
+        apart: Whether each output has no gradient.
         tensors: Where gradients may go.
     """
-    found: Sequence[Any] = _recomputed().apply(run, again, *tensors)
+    found: Sequence[Any] = _recomputed().apply(run, again, apart, *tensors)
     return found

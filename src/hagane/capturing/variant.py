@@ -32,7 +32,9 @@ from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Read
 from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Leaf, Text
+from hagane.frontends.capture.interface.views import View
 from hagane.frontends.libraries.meaning import MeaningTables
+from hagane.ops.gradient.marks import sources_of
 
 # Questions of a program about modes of PyTorch, and the function that answers them.
 _ASKED = {
@@ -136,11 +138,26 @@ class Variant:
     asks_gradients: bool = False
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value, str]] = field(default_factory=list)
+    _sources: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> list[Any]:
         """The tensors that it computes with, apart from the inputs."""
         return [tensor for tensor, _ in self._weights]
+
+    @property
+    def trained(self) -> set[str]:
+        """The names of its weights that PyTorch computes gradients for."""
+        return {str(value.name) for tensor, value in self._weights if tensor.requires_grad}
+
+    def sources_of(self, output: str) -> frozenset[str]:
+        """Return the names of the inputs and weights whose gradients an output has."""
+        assert self.captured is not None
+        if output not in self._sources:
+            values = {str(value.name): value for value in self.captured.graph.outputs}
+            found = sources_of(values[output])
+            self._sources[output] = frozenset(str(v.name) for v in found if v.producer() is None)
+        return self._sources[output]
 
     @property
     def variables(self) -> list[Any]:
@@ -183,6 +200,10 @@ class Variant:
             )  # fmt: skip
         if self.reads.compares:
             self._check_identities(given)
+        if self.reads.lacks and any(getattr(one.value, "__dict__", None) for one in given):
+            raise Obstacle(
+                "an argument has attributes that the program gave it, and the program asks for one"
+            )
         if self.asks_gradients and any(getattr(one.value, "requires_grad", 0) for one in given):
             raise Obstacle(
                 "an argument requires gradients, and the program asks whether a tensor does"
@@ -233,6 +254,9 @@ class Variant:
         except KernelError as error:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
+        if known is not None:
+            for name, view in self.captured.views.items():
+                made[name] = view.of(base_of(view, feeds, made), made[name])
         tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
         given: dict[str, Any] = {}
         if self.captured.changes or self.captured.state:
@@ -248,6 +272,9 @@ class Variant:
                 setattr(attribute.owner, attribute.name, value)
             elif known is not None and isinstance(structure, Leaf) and structure.first:
                 known[structure.first] = held
+        for path in self.captured.trained:
+            if path in tensors:
+                tensors[path].value.requires_grad_()
         if self.captured.changes:
             apply_changes(self.captured.changes, made, given, tensors, known)
         return made
@@ -304,6 +331,13 @@ class Variant:
                 arrays.append((found, value))
         self.sessions = Sessions(self.model, [*self._weights, *arrays])
         self.guards = self._guards()
+
+
+def base_of(view: View, feeds: Mapping[str, Any], made: Mapping[str, Any]) -> Any:
+    """Return the array in whose memory an output lies."""
+    if view.path:
+        return feeds[view.path]
+    return made[view.output] if view.output else _state_array(view.held)
 
 
 def _is_torch_parameter(held: Any) -> bool:
@@ -415,4 +449,4 @@ def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
     return made
 
 
-__all__ = ["GraphFailed", "Pattern", "Variant", "example_of", "made_variant"]
+__all__ = ["GraphFailed", "Pattern", "Variant", "base_of", "example_of", "made_variant"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from hagane.frontends.capture.emitting.prune import prune
 from hagane.frontends.capture.flow.scans import scan_appended
 from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.names import array_names, object_paths
-from hagane.frontends.capture.interface.outputs import changes, outputs
+from hagane.frontends.capture.interface.outputs import changes, output_views, outputs
 from hagane.frontends.capture.interface.reads import Reads, count_read
 from hagane.frontends.capture.interface.state import (
     Attribute,
@@ -31,6 +31,7 @@ from hagane.frontends.capture.interface.state import (
     type_of_state,
 )
 from hagane.frontends.capture.interface.structure import Change
+from hagane.frontends.capture.interface.views import View
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
@@ -41,7 +42,7 @@ from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
 from hagane.frontends.python.values.values import MISSING, Value
 from hagane.graph.names import separate_names
-from hagane.ops.gradient.marks import mark_stops
+from hagane.ops.gradient.marks import mark_stops, sources_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Captured:
         left_out: Calls of ``print`` and ``assert`` that are not in the graph, with their places.
         names: The names of the initializers of real arrays, by the identity of the arrays.
         not_one: The sizes that the graph takes for other than 1; a run where one is 1 fails.
+        trained: The paths of arguments that the program lets have gradients.
+        views: How outputs lie in the memory of other tensors, by their names.
     """
 
     graph: ir.Graph
@@ -72,6 +75,8 @@ class Captured:
     left_out: Sequence[str]
     names: Mapping[int, str]
     not_one: frozenset[str]
+    trained: Sequence[str] = ()
+    views: Mapping[str, View] = field(default_factory=dict)
 
 
 def capture_object(
@@ -131,8 +136,10 @@ def capture_object(
         attempt.graph.living = training is not None or later
         torch = sys.modules.get("torch") if training is None else None
         attempt.graph.still = torch is not None and not torch.is_grad_enabled()
+        attempt.graph.began_still = attempt.graph.still
         attempt.telling.keep = keep_prints
         attempt.graph.compares = training is None
+        attempt.graph.asserts = training is None and later
         attempt.empty.follow = follow
         attempt.loops.written_out = written_out
         attempt.empty.compare = training is None and not later
@@ -189,7 +196,7 @@ def capture_object(
             caches = frozenset() if settled is None else settled.caches
             kept = [a for key, (a, _) in state.items() if key not in caches]
             try:
-                return _finished(attempt, result, kept)
+                return _finished(attempt, result, kept, later=later)
             except CaptureError:
                 if follow and attempt.empty.admitted:
                     follow = False
@@ -299,7 +306,26 @@ def _attempt(
     return report.result, state
 
 
-def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Captured:
+def _refuse_trained(attempt: Attempt) -> None:
+    """Refuse results with gradients of tensors that the program itself lets have some."""
+    emit = attempt.graph
+    if emit.training is not None or emit.still or not emit.trained_here:
+        return
+    own = {tensor.value for tensor in emit.trained_here}
+    for output in emit.root.graph.outputs:
+        if not own.isdisjoint(sources_of(output)):
+            raise CaptureError(
+                [
+                    f"the result '{output.name}' has the gradient of a tensor for which the "
+                    "program sets requires_grad, which a graph has not; call it under "
+                    "torch.no_grad(), or return a detached result"
+                ]
+            )
+
+
+def _finished(
+    attempt: Attempt, result: Value, state: Sequence[Attribute], *, later: bool
+) -> Captured:
     """Return the graph with its outputs."""
     interpreter, emit = attempt.core, attempt.graph
     report = interpreter.collector.report
@@ -309,6 +335,8 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
             structure = outputs(interpreter, result, "")
         except CheckError as error:
             raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
+        if later:
+            _refuse_trained(attempt)
         for attribute in state:
             owner, path = interpreter.lift(attribute.owner), attribute.path
             now = interpreter.own_attribute(owner, attribute.name)
@@ -320,6 +348,7 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
             altered = changes(interpreter)
         except CheckError as error:
             raise CaptureError([error.message]) from None
+        views = output_views(interpreter) if later else {}
         for name, value in attempt.telling.kept:
             outputs(interpreter, value, name)
         for name, new in ({} if emit.training is None else emit.training.updates).items():
@@ -330,6 +359,7 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
         raise CaptureError([error.message]) from None
     interpreter.knowledge.close()
     graph = emit.root.graph
+    given = [v for v in graph.inputs if str(v.name) not in attempt.state.state_inputs]
     graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))
     prune(graph)
     scan_appended(graph, emit.types, emit.fresh)
@@ -341,7 +371,8 @@ def _finished(attempt: Attempt, result: Value, state: Sequence[Attribute]) -> Ca
     reads, weights = attempt.state.reads, emit._real
     return Captured(
         graph, report, structure, reads, weights, tuple(changed), altered,
-        tuple(attempt.telling.left_out), attempt.names, frozenset(map(str, emit.not_one))
+        tuple(attempt.telling.left_out), attempt.names, frozenset(map(str, emit.not_one)),
+        tuple(str(v.name) for v in given if any(v is t.value for t in emit.trained_here)), views,
     )  # fmt: skip
 
 

@@ -35,7 +35,15 @@ from hagane.frontends.libraries.torch.jacobians import FUNCTIONAL
 from hagane.frontends.libraries.typed_only import DRAWN_LATE, reason_of, refusal
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import ListRef, Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Bound,
+    Function,
+    ListRef,
+    Many,
+    Tensor,
+    Value,
+    Wrapped,
+)
 
 # Operators that other packages add to PyTorch, and functions that return no tensor: tests of their
 # own compare them with their definition.
@@ -72,6 +80,9 @@ MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED | TORCHS | EINOPS
 _MAKING = ("__init__",)
 
 _HANDLERS: set[int] = set()
+
+_FUNCTIONS = (Function, Bound, Wrapped)
+_MODES = frozenset(f"torch.{name}" for name in ("no_grad", "enable_grad", "inference_mode"))
 
 
 class MeaningTables(SharingTables):
@@ -159,6 +170,8 @@ class MeaningTables(SharingTables):
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a function or a class of a library."""
+        if name in _MODES and arguments and isinstance(arguments[0], _FUNCTIONS):  # a decorator
+            return core.call(self.call(core, name, (), {}), arguments, {})
         table = self.table_of(name)
         if table is not None and name in table.functions:
             arguments, keywords = table.named(table.functions[name], name, arguments, keywords)
@@ -211,6 +224,8 @@ class MeaningTables(SharingTables):
         given = next((v for v in arguments[:1] if isinstance(v, Tensor)), None)
         made = self._within(core, name, lambda: _super(self).call(core, name, arguments, keywords))
         made = spared(name, arguments, keywords, made)
+        if keywords.get("requires_grad") is True and isinstance(made, Tensor):
+            core.emit.note_trained(made)
         copies = is_copy(name, arguments, keywords, made)
         if copies or not any(map(_holds_tensors, (*arguments, *keywords.values()))):
             return self._noted(name, copied(core, made, given), given)

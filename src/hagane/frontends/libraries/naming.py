@@ -6,7 +6,7 @@ import enum
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, partial, reduce
 from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -170,7 +170,11 @@ class Names:
             return self._given[whole]
         table = self.table_of(whole)
         if table is not None and whole in table.constants:
-            return table.constants[whole]
+            known = table.constants[whole]
+            if type(known) is not bool or not core.emit.builds:
+                return known
+            real = self._setting(core, library, name)  # torch.backends.cudnn.enabled
+            return known if real is MISSING else real
         if table is not None and whole in table.names:
             return table.names[whole][0](core)
         if name.startswith("__") and name.endswith("__") and table is not None:
@@ -181,15 +185,15 @@ class Names:
             if name == "__name__":
                 return whole.rpartition(".")[0].rpartition(".")[2]
             if name == "__module__" and library.name.partition(".")[0] in sys.modules:
-                return getattr(_real(library.name), name, MISSING)
+                return getattr(real_named(library.name), name, MISSING)
             known = library.name in table.functions or library.name in table.layers
             return MISSING if known or library.name == table.tensor else Library(whole)
         if library.name.rpartition(".")[2].lstrip("_")[:1].isupper():  # a class, as a rule
-            real = _real(whole)
+            real = real_named(whole)
             if isinstance(real, enum.Enum):  # which attributes of the program may be
                 return core.lift(real)
         if library.name in _OF_SOURCE or whole in _DIVERGENCES:
-            real = _real(f"hagane.distributions.{name}")
+            real = real_named(f"hagane.distributions.{name}")
             if isinstance(real, type | FunctionType):
                 return core.lift(real)
         if table is not None and whole in table.functions:
@@ -198,7 +202,21 @@ class Names:
                 return core.lift(put)
         is_real = core.frame is not None and bool(core.frame.module.host)
         known = table is not None and (whole in table.functions or whole in table.layers)
-        return MISSING if is_real and not known and _lacks(library.name, name) else Library(whole)
+        if known:
+            return Library(whole)
+        if is_real and _lacks(library.name, name):
+            return MISSING
+        setting = self._setting(core, library, name) if core.emit.builds else MISSING
+        return Library(whole) if setting is MISSING else setting
+
+    def _setting(self, core: Core, library: Library, name: str) -> Value:
+        """Return a number, text or None that the running Python has under a library's name."""
+        owner = real_named(library.name)
+        value = getattr(owner, name, MISSING)
+        if owner is None or not _is_setting(value):
+            return MISSING
+        core.observer.asked(owner, partial(getattr, owner, name, MISSING), value)
+        return core.lift(value)
 
     def _put_in_place(self, table: Table, library: Library, name: str, whole: str) -> Any:
         """Return the function that the running program has put in a library's place, or None.
@@ -297,19 +315,26 @@ def is_of_program(real: Any, root: str) -> bool:
     return isinstance(real, FunctionType) and _root_of(real) not in ("", root)
 
 
-def _real(name: str) -> Any:
+def real_named(name: str) -> Any:
     """Return what the running Python has under a dotted name; None if that was not imported."""
     root, *parts = name.split(".")
     start: Any = sys.modules.get(root)
     return reduce(lambda found, part: getattr(found, part, None), parts, start)
 
 
+def _is_setting(value: Any) -> bool:
+    """Whether a value under a library's name is a number, text or None: a version, a switch."""
+    if isinstance(value, tuple):
+        return type(value) is tuple and all(map(_is_setting, value))
+    return value is None or type(value) in (bool, int, float, complex, str)
+
+
 def _lacks(owner: str, name: str) -> bool:
     """Whether a module or class of the running Python has no such name, nor a module under it."""
-    real = _real(owner)
-    if not isinstance(real, type | ModuleType) or hasattr(real, name):
+    real = real_named(owner)
+    if not (isinstance(real, type | ModuleType) or callable(real)) or hasattr(real, name):
         return False
-    return isinstance(real, type) or not _is_module(f"{real.__name__}.{name}")
+    return not isinstance(real, ModuleType) or not _is_module(f"{real.__name__}.{name}")
 
 
 @cache
@@ -330,4 +355,4 @@ def _kind(dtype: Any) -> str:
     return "f" if dtype.is_floating_point() else str(dtype.numpy().kind)
 
 
-__all__ = ["Names"]
+__all__ = ["Names", "real_named"]

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.frontends.libraries.left_out import LEFT_OUT
-from hagane.frontends.libraries.naming import Names
+from hagane.frontends.libraries.naming import Names, real_named
 from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -41,7 +42,6 @@ from hagane.frontends.python.values.values import (
     Wrapped,
     is_enumeration,
     is_plain,
-    is_size,
 )
 from hagane.symbolic import Expr
 
@@ -166,9 +166,10 @@ class Objects(Names):
     def call_order(self, core: Core, value: Instance) -> Sequence[str]:
         """Return the methods that a call of an object means, the first that exists counts."""
         names = self.libraries_of(core, value)
+        own = _has_own_call(core, value)
         if any(name.startswith("torch.") for name in names):
-            return ("forward", "__call__")
-        if isinstance(value.cls, Class) and core.find_in_class(value.cls, "__call__") is MISSING:
+            return ("__call__",) if own else ("forward", "__call__")
+        if isinstance(value.cls, Class) and not own:
             return ("forward", "__call__")
         return ("__call__", "forward")
 
@@ -189,7 +190,7 @@ class Objects(Names):
                 f"the {type(value.host).__name__} has a hook ({', '.join(hooks)}), which is not "
                 "followed; delete_hook() removes it",
             )
-        if "torch.nn.Module" not in names:
+        if "torch.nn.Module" not in names or _has_own_call(core, value):
             return core.call(method, arguments, keywords)
         from hagane.frontends.libraries.torch.training.hooks import run
 
@@ -261,7 +262,7 @@ class Objects(Names):
             return name in ("torch.dtype", "numpy.dtype")
         if isinstance(value, Device):
             return name == "torch.device"
-        return name == "torch.Size" and isinstance(value, tuple) and all(map(is_size, value))
+        return name == "torch.Size" and isinstance(value, Size)
 
     def _is_python_instance(self, value: Value, option: type) -> bool | None:
         if isinstance(value, Host):
@@ -298,9 +299,25 @@ class Objects(Names):
             return own if value.host is None else type(value.host)
         return next((cls for known, cls in _CLASSES.items() if isinstance(value, known)), None)
 
+    def has_special(self, value: Value, name: str) -> bool:
+        """Whether a value has a special attribute (``__doc__``) by the class that it is of."""
+        if isinstance(value, Library):
+            return hasattr(real_named(value.name), name)
+        if isinstance(value, Class):
+            return hasattr(object if value.host is None else value.host, name)
+        kind = type(value.host) if isinstance(value, Instance) else self.class_of(value)
+        if kind is None or (isinstance(value, Instance) and value.host is None):
+            return name in vars(object) or name in ("__dict__", "__module__", "__weakref__")
+        return any(name in vars(cls) for cls in kind.__mro__)
+
     def is_scalar(self, value: Value) -> bool:
         """Whether a value is a scalar of NumPy, which most functions return for no axes."""
         return isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()
+
+
+def _has_own_call(core: Core, value: Instance) -> bool:
+    """Whether a class of the program says what a call of an object means."""
+    return isinstance(value.cls, Class) and core.find_in_class(value.cls, "__call__") is not MISSING
 
 
 def _class_of_numpy(option: Value) -> type | None:
@@ -329,8 +346,12 @@ def _is_callable(core: Core, cls: Class) -> bool:
 
 def _tensor_classes(value: Tensor) -> tuple[str, ...]:
     if value.kind == "torch.Tensor":
+        from hagane.frontends.libraries.torch.operands import TENSOR_CLASSES
+
         extra = ("torch.nn.Parameter", "torch.nn.parameter.Parameter") if value.parameter else ()
-        return ("torch.Tensor", "torch.FloatTensor", *extra)
+        dtype = value.dtype
+        of_type = (f"torch.{name}" for name, known in TENSOR_CLASSES.items() if known == dtype)
+        return ("torch.Tensor", *of_type, *extra)
     if value.kind == "chainer.Variable":
         return (
             ("chainer.Variable", "chainer.Parameter") if value.parameter else ("chainer.Variable",)

@@ -130,7 +130,6 @@ class LibraryTables(Objects, RealNames):
         """Call a function or a class of a library."""
         table = self.table_of(name)
         if table is not None:
-            arguments, keywords = table.typed(arguments, keywords)
             if table.operator is not None:  # a library with tensors of its own
                 core.emit.kind = table.tensor
             if table.root == "numpy" and not core.emit.builds and _has_torch(arguments):
@@ -198,7 +197,6 @@ class LibraryTables(Objects, RealNames):
 
         table = self.table_of(name)
         assert table is not None
-        arguments, keywords = table.typed(arguments, keywords)
         owner, _, method = name.rpartition(".")
         if owner in table.layers and method not in table.methods.get(owner, {}):
             receiver = arguments[0]
@@ -303,7 +301,7 @@ def _is_real_attribute(kind: str, name: str) -> bool:
     """Whether the real class, where it is loaded, has an attribute that no table knows."""
     module, _, cls = kind.rpartition(".")
     found = getattr(sys.modules.get(module), cls, None)
-    return found is not None and hasattr(found, name)
+    return found is not None and any(name in vars(cls) for cls in found.__mro__)
 
 
 def _names_of(core: Core, found: Value) -> set[str]:

@@ -15,8 +15,6 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    DType,
-    Host,
     Instance,
     Real,
     Tensor,
@@ -95,7 +93,6 @@ class Table:
         parameters: The names of a function's parameters that differ from its handler's, by the
             function's name; the handler's name follows each.
         strict: Functions, and modules of functions, that take no other names.
-        types: The library's element types that classes of Python stand for as arguments.
     """
 
     root: str
@@ -113,7 +110,6 @@ class Table:
     synonyms: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, Mapping[str, str]] = field(default_factory=dict)
     strict: set[str] = field(default_factory=set)
-    types: dict[type, DType] = field(default_factory=dict)
     operator: Callable[[Core, str, Value, Value], Value] | None = None
     unary: Callable[[Core, str, Tensor], Value] | None = None
     item: Callable[[Core, Tensor, Value], Value] | None = None
@@ -169,19 +165,6 @@ class Table:
         outer = f"{self.root}.{last}"
         is_class = last[:1].isupper() and any(outer in names for names in known)
         return outer if is_class else name
-
-    def typed(
-        self, arguments: Sequence[Value], keywords: Mapping[str, Value]
-    ) -> tuple[Sequence[Value], Mapping[str, Value]]:
-        """Return the arguments of a call with element types for classes of Python (``int``)."""
-        if not any(isinstance(value, Host) for value in (*arguments, *keywords.values())):
-            return arguments, keywords
-
-        def one(value: Value) -> Value:
-            asked = isinstance(value, Host) and isinstance(value.object, type)
-            return self.types.get(value.object, value) if asked else value
-
-        return [*map(one, arguments)], {name: one(value) for name, value in keywords.items()}
 
     def named(
         self,

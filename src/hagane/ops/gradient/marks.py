@@ -46,6 +46,36 @@ def mark_stops(graph: ir.Graph) -> None:
             mark_stopped(node)
 
 
+def sources_of(output: ir.Value) -> set[ir.Value]:
+    """Return the values whose gradients a value has: inputs, initializers and what lies between.
+
+    Of a node with bodies, all that these read counts.
+    """
+    seen: set[ir.Value] = set()
+    waiting: list[ir.Value | None] = [output]
+    while waiting:
+        value = waiting.pop()
+        if value is None or value in seen:
+            continue
+        seen.add(value)
+        node = value.producer()
+        if node is None:
+            continue
+        if any(isinstance(a.value, ir.Graph) for a in node.attributes.values()):
+            waiting += [*node.inputs, *_read_within(node)]
+        elif not is_stopped(node) and (value.dtype is None or value.dtype.is_floating_point()):
+            waiting += node.inputs
+    return seen
+
+
+def _read_within(node: ir.Node) -> list[ir.Value | None]:
+    """Return what the nodes in a node's bodies read."""
+    bodies = [a.value for a in node.attributes.values() if isinstance(a.value, ir.Graph)]
+    inner = [one for body in bodies for one in (*all_nodes(body),)]
+    values: list[ir.Value | None] = [value for one in inner for value in one.inputs]
+    return values + [value for body in bodies for value in body.outputs]
+
+
 def limited(node: ir.Node, call: Call) -> Call:
     """Return the call that a node stands for, with the gradient that its marks leave."""
     rule = call.op.vjp
@@ -80,4 +110,4 @@ def _rows(places: Any, padding: int) -> Any:
     return op("Unsqueeze", equal, [-1])
 
 
-__all__ = ["limit", "limited", "mark_padding", "mark_stopped", "mark_stops"]
+__all__ = ["limit", "limited", "mark_padding", "mark_stopped", "mark_stops", "sources_of"]

@@ -24,6 +24,7 @@ from hagane.frontends.capture.interface.structure import (
     Text,
     Whole,
 )
+from hagane.frontends.python.values.dictionaries import items_of
 from hagane.nn.autograd.variable import Variable
 
 _PLAIN = (bool, int, float, bytes, type(None), type(Ellipsis), range, enum.Enum, np.dtype)
@@ -310,7 +311,7 @@ def _parts(value: Any) -> tuple[dict[Any, Any], dict[Any, Any] | None] | None:
         or cls.__module__ == "builtins"
     ):
         return None
-    items = dict(dict.items(value)) if isinstance(value, dict) else None
+    items = dict(items_of(value)) if isinstance(value, dict) else None
     bases = [base for base in cls.__mro__ if base not in (object, dict, OrderedDict)]
     if any(not base.__flags__ & _HEAP_TYPE for base in bases):
         return None

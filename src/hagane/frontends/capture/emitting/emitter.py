@@ -127,6 +127,21 @@ class GraphEmitter(ScalarEmitter):
         if self.scope is self.root and names <= self.bare:
             self.demands.setdefault(claim, text)
 
+    def assert_sizes(self, claim: Term, text: str) -> None:
+        """Let the graph fail in runs that an assertion rules out; data only where they are read."""
+        names = variables_of((claim,)).keys()
+        of_data = any(name.startswith("?") for name in names)
+        if not self.compares or (of_data and not self.asserts):
+            return
+        if self.scope is self.root and names <= self.bare:
+            self.demands.setdefault(claim, text)
+        else:
+            self.fail_where(negate(claim), text)
+
+    def note_trained(self, tensor: Tensor) -> None:
+        """Take note that a tensor is to have gradients from now on."""
+        self.trained_here.append(tensor)
+
     def note_raise(self, text: str) -> None:
         """Take note that the program raises an error on this path."""
         self.raises.setdefault(self._told_here(text))

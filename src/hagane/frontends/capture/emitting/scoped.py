@@ -65,6 +65,7 @@ class ScopedEmitter(Effects):
         self.place, self.calls = place, calls
         self._only_types = False
         self.compares = False  # whether claims about sizes of inputs are compared in the run
+        self.asserts = False  # whether it fails where an assertion about data does
         self.names = names
         self.described: Callable[[Many], Described]  # the items of a list for a result
         self.given: dict[str, Callable[[Tensor], None]] = {}  # notes on arguments, by their name
@@ -80,6 +81,7 @@ class ScopedEmitter(Effects):
         self.stale = False  # whether a value was marked as one that may have been written since
         self._lazy: list[Lazy] = []  # code interpreted now that may be run later
         self.raises: dict[str, None] = {}  # errors that the data decide, in words
+        self.trained_here: list[Tensor] = []  # tensors that the program lets have gradients
         self.unraised: list[ir.Value] = []  # false, of loops that fail where they raise one
         self._late: set[ir.Value] = set()  # memory that may be read later than it seems
         self.written: Callable[[], Written] = frozenset  # memory that the path has written

@@ -149,10 +149,10 @@ class Iterators(Numbers):
             "shorter list and use zip",
         )  # fmt: skip
 
-    def _accumulate(self, value: Value, function: Value = None, *, initial: Value = None) -> Value:
+    def _accumulate(self, value: Value, func: Value = None, *, initial: Value = None) -> Value:
         if not isinstance(self._items(value), Many):
             return NONE
-        by = self.core.lift(prelude.added) if function is None else function
+        by = self.core.lift(prelude.added) if func is None else func
         content: Value = self.core.sequence(value)
         if initial is not None:
             content = self.lists.chained((initial,), content)

@@ -18,6 +18,7 @@ from hagane.frontends.capture.flow.slots import LONG, Rows, has_objects, is_stac
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
@@ -327,7 +328,7 @@ class Graph(Calling):
         As single lists, each would be a state, and a write into one of them a write into each.
         """
         start, form_of = looping.carried.start, self.lists.form_of
-        long = {k for k in searched if type(start.get(k)) is tuple and len(start[k]) > LONG}
+        long = {k for k in searched if type(start.get(k)) in (tuple, Size) and len(start[k]) > LONG}
         return {key for key in long if has_objects(form_of(start[key]))}
 
     def _stack(self, loose: Iterable[int]) -> bool:

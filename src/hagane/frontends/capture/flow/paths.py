@@ -98,7 +98,7 @@ class Paths(Plain):
         if isinstance(term, Term) and self.core.is_awaited(AssertionError):
             text = f"the assertion fails: {self.collector.text(node.test)}"
             self.core.fail_where(self.core.as_truth(negate(term)), AssertionError, text)
-        elif isinstance(term, Term):
+        elif isinstance(term, Term) and not self.emit.asserts:
             self.telling.tell("assert", [value])
         self.core.require(value, self.collector.text(node.test))
 

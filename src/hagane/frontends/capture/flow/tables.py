@@ -15,6 +15,7 @@ from hagane.frontends.capture.flow.slots import (
     Parts,
     Slot,
 )
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import ListRef, Value
 from hagane.ops.definition import Array
 
@@ -46,7 +47,7 @@ def known_columns(form: Slot, items: Sequence[Value], contents: Contents) -> lis
         return [array for column in known for array in column] if known == columns else None
     if isinstance(form, Listed) and form.item is not None and isinstance(form.length, int):
         lists = [contents[item.key] if isinstance(item, ListRef) else item for item in items]
-        if not all(type(one) is tuple for one in lists):
+        if not all(type(one) in (tuple, Size) for one in lists):
             return None
         inner = known_columns(form.item, [value for one in lists for value in one], contents)
         shape = len(items), form.length

@@ -93,6 +93,11 @@ class Arguments:
         given = {} if self._tensors is None else self._core.heap[self._tensors]
         return next((path for path, one in given.items() if one is tensor), "")
 
+    def bases(self) -> dict[ir.Value, str]:
+        """Return the tensors that the call does not write, with their paths."""
+        given = {} if self._tensors is None else self._core.heap[self._tensors]
+        return {value: path for path, value in self._inputs.items() if given[path].value is value}
+
     def changed(self) -> Iterator[tuple[Argument, Any]]:
         """Yield the changed arguments, with their content after the call."""
         for argument in self._given:

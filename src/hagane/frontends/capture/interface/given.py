@@ -9,12 +9,13 @@ from typing import Any
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.interface.names import array_names, joined
 from hagane.frontends.capture.interface.state import Stateful
-from hagane.frontends.capture.interface.structure import Example, Object, Text, Whole
+from hagane.frontends.capture.interface.structure import Example, Object, Sized, Text, Whole
 from hagane.frontends.python.enter.arguments import tensor_kind
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.enter.roots import Root
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import ARRAY
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import Class, Instance, Tensor, Value
 
@@ -112,8 +113,9 @@ class _Parts:
             return value.value
         if isinstance(value, Whole):
             return self._whole(value.value, path)
-        if type(value) is tuple:
-            return tuple(self.part(v, joined(path, i)) for i, v in enumerate(value))
+        if type(value) in (tuple, Sized):
+            made = Size if isinstance(value, Sized) else tuple
+            return made(self.part(v, joined(path, i)) for i, v in enumerate(value))
         if isinstance(value, Object):
             if id(value) not in self._made:
                 self._object(value, path)

@@ -25,10 +25,13 @@ from hagane.frontends.capture.interface.structure import (
     Made,
     Opaque,
     Record,
+    Sized,
 )
+from hagane.frontends.capture.interface.views import View, view_of
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -84,6 +87,34 @@ def _handed(core: Interpreter, value: Value, path: str, suffix: str) -> Handed:
         return Handed(own)
     arguments.returned.add(value.key)
     return Handed(own, _outputs(core, value, path, suffix))
+
+
+def output_views(core: Interpreter) -> dict[str, View]:
+    """Return how outputs lie in the memory of others, of arguments or of tensors that are held."""
+    arguments, observer, emit = _arguments(core), core.observer, core.emit
+    assert isinstance(observer, Stateful)
+    assert isinstance(emit, GraphEmitter)
+    bases = {value: View(path) for value, path in arguments.bases().items()}
+    for real, value in core.lifted.values():
+        if isinstance(value, Tensor) and str(value.value.name) not in observer.state_inputs:
+            bases.setdefault(value.value, View(held=real))
+    bases |= {value: View(held=real) for real, value in emit._real.values()}
+    own = {n: t for t, n in arguments.outputs.values() if not _is_there(core, t)}
+    found = {name: view_of(tensor, bases) for name, tensor in own.items()}
+    rest = {name: tensor for name, tensor in own.items() if found[name] is None}
+    places = {tensor.value: View(output=name) for name, tensor in rest.items()}
+    whole = {
+        value: view
+        for value, view in places.items()
+        if view_of(rest[view.output], {v: p for v, p in places.items() if v is not value}) is None
+    }
+    found |= {n: view_of(t, whole) for n, t in rest.items() if t.value not in whole}
+    return {name: view for name, view in found.items() if view is not None}
+
+
+def _is_there(core: Interpreter, tensor: Tensor) -> bool:
+    """Whether a result is a tensor of the caller or of the running Python itself."""
+    return bool(_arguments(core).path_of_tensor(tensor)) or _held(core, tensor) is not None
 
 
 def changes(core: Interpreter) -> list[Change]:
@@ -158,6 +189,10 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         return [
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
         ]
+    if isinstance(value, Size):
+        return Sized(
+            outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(value)
+        )
     if isinstance(value, tuple):
         names = getattr(value, "names", None)
         parts = tuple(
@@ -407,4 +442,4 @@ def _held(core: Interpreter, tensor: Tensor) -> Any:
     return next((real for real, value in core.lifted.values() if value is tensor), None)
 
 
-__all__ = ["changes", "outputs"]
+__all__ = ["changes", "output_views", "outputs"]

@@ -124,6 +124,7 @@ class Reads:
         variables: Variables of define-by-run code, likewise.
         modules: Modules of PyTorch that were called or looked into.
         compares: Whether the program asks if two tensors are one object.
+        lacks: Whether it asks a tensor for an attribute that the class of tensors lacks.
     """
 
     reads: list[Read] = field(default_factory=list)
@@ -132,6 +133,7 @@ class Reads:
     variables: list[Any] = field(default_factory=list)
     modules: list[Any] = field(default_factory=list)
     compares: bool = False
+    lacks: bool = False
     _seen: set[object] = field(default_factory=set)
     _kept: list[Any] = field(default_factory=list)
 
@@ -206,6 +208,10 @@ class Reading:
         """Note that two tensors are compared by identity."""
         self.reads.compares = True
 
+    def lacking(self) -> None:
+        """Note that a tensor is asked for an attribute that its class lacks."""
+        self.reads.lacks = True
+
     def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
         """Note a question to an object, if its answer may change."""
         if isinstance(found, type):
@@ -213,7 +219,11 @@ class Reading:
         else:
             # Methods are equal, not the same, each time; of others nobody can tell.
             is_made = callable(answer) and not isinstance(answer, types.MethodType)
-            stays = isinstance(found, _STEADY) or (is_made and question() is not answer)
+            of_module = type(found) is not types.ModuleType and isinstance(answer, _PLAIN)
+            if isinstance(found, types.ModuleType) and of_module:  # torch.backends.cudnn.enabled
+                stays = False
+            else:
+                stays = isinstance(found, _STEADY) or (is_made and question() is not answer)
         if not stays:
             self.reads.answer(found, question, answer)
 

@@ -20,7 +20,9 @@ from hagane.frontends.capture.interface.structure import (
     Leaf,
     Made,
     Record,
+    Sized,
 )
+from hagane.frontends.python.values.dictionaries import empty, fill, items_of
 
 
 def rebuilt(
@@ -71,8 +73,10 @@ def rebuilt(
             made = copy.copy(part)  # of its class, with its default
             made.clear()
             for key, item in part.items():
-                made[key] = build(item)
+                made[_real(key)] = build(item)
             return made
+        if isinstance(part, Sized):
+            return sys.modules["torch"].Size([build(item) for item in part])
         return type(part)(build(item) for item in part)
 
     return build(structure)
@@ -152,7 +156,7 @@ def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
     if isinstance(made, tuple):
         pass
     elif isinstance(items, dict):
-        dict.update(made, items)
+        fill(made, items)
     elif items is not None:
         list.extend(made, items)
     for name, value in attributes.items():
@@ -162,9 +166,14 @@ def _made(found: Any, attributes: dict[str, Any], items: Any) -> Any:
 
 def _real(value: Any) -> Any:
     """Return the object of the running Python that a known value of the interpreter stands for."""
+    from hagane.frontends.python.values.sizes import Size
     from hagane.frontends.python.values.values import Device, DType
     from hagane.graph.types import dtype_name
 
+    if isinstance(value, Size):
+        return sys.modules["torch"].Size(value)
+    if type(value) is tuple:
+        return tuple(map(_real, value))
     if isinstance(value, Device):
         return sys.modules["torch"].device(value.name)
     if isinstance(value, DType):
@@ -220,14 +229,16 @@ def _filling(
         return rebuilt(part, values, convert, given, known)
 
     if isinstance(items, dict):
-        content = {key: new(part) for key, part in items.items()}
+        content = {_real(key): new(part) for key, part in items.items()}
 
-        def fill() -> None:
-            if [*dict.keys(real)] != [*content][: len(real)]:  # the order may be another one
-                dict.clear(real)
-            dict.update(real, content)
+        def filled() -> None:
+            if [key for key, _ in items_of(real)] != [*content][
+                : len(real)
+            ]:  # the order may be another one
+                empty(real)
+            fill(real, content)
 
-        return fill
+        return filled
     made = [new(part) for part in items]
     return lambda: list.__setitem__(real, slice(None), made)
 

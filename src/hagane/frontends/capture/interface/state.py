@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+import onnx_ir as ir
+
 from hagane.frontends.capture.interface.arguments import Arguments, equal, same_content
 from hagane.frontends.capture.interface.reads import Reading, Reads
 from hagane.frontends.python.enter.interpreter import Interpreter
@@ -120,6 +122,7 @@ class Stateful(Reading):
         self._containers: list[tuple[Any, Any, Any]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
         self._places: dict[str, str] = {}
+        self._still = core.emit.still
 
     def attribute(self, value: Instance, name: str, held: Callable[[], Value]) -> Value:
         """Return the value of an attribute of a real object; one that changes is an input."""
@@ -137,6 +140,7 @@ class Stateful(Reading):
 
     def seed(self) -> None:
         """Read the attributes that the call changes before it starts: branches may set them."""
+        self._still = self.core.emit.still
         for attribute in self.seeds:
             host, name = attribute.owner, attribute.name
             if attribute.is_hooks:
@@ -170,6 +174,15 @@ class Stateful(Reading):
         path = self.paths.get(id(host), "")
         return f"{path}.{name}" if path else name
 
+    def original(self, value: Value) -> Any:
+        """Return the real object that a value stands for; ``MISSING`` for those of the caller."""
+        given = isinstance(value, Tensor) and self.arguments.path_of_tensor(value)
+        if given or self.arguments.path_of(value) is not None:
+            return MISSING
+        host = getattr(value, "host", None)
+        known = (found for found, made in self.core.lifted.values() if made is value)
+        return next(known, None) if host is None else host
+
     def lifted(self, found: Any, value: Value) -> None:
         """Note the content of an object, and hold it: the call may change it."""
         super().lifted(found, value)
@@ -189,7 +202,7 @@ class Stateful(Reading):
             LastingChange: It changed something that is no attribute.
         """
         heap = self.core.heap
-        written = {base for base, _, _ in heap.contents[WRITTEN]}
+        written = self._written()
         made: dict[tuple[int, str], tuple[Attribute, Value, Value]] = {}
         seeded = {(id(a.owner), a.name): a for a in self.seeds}
         for value in self._objects:
@@ -226,14 +239,27 @@ class Stateful(Reading):
             return before is now or (known and all(map(self._same, a, b)))
         return before is now or equal(before, now)
 
+    def _written(self) -> set[ir.Value]:
+        """Return values that stand for the memory that the call writes."""
+        return {base for base, _, _ in self.core.heap.contents[WRITTEN]}
+
     def _lasting(self) -> Iterator[str]:
         """Yield the lasting changes of the call that no graph makes."""
         heap = self.core.heap
+        if self.core.emit.still is not self._still:
+            yield "the call leaves gradients on or off, which a graph cannot; use torch.no_grad()"
+        yield from self._written_elsewhere()
         for module in self.core.modules.values():
             for name, now in heap[module].items():
                 raw = module.host.get(name, MISSING)
                 if raw is not MISSING and now is not self.core.lift(raw) and not equal(raw, now):
                     yield f"the call sets the global '{name}', which a graph cannot; return it"
+        for variable, now in self.core.cells.changed():
+            if not equal(variable.before, now):
+                yield (
+                    f"the call sets '{variable.name}' of an enclosing function, which a graph "
+                    "cannot; return it"
+                )
         for found, ref, content in self._containers:
             now = heap[ref] if ref.key in heap.contents else content
             if not same_content(content, now):
@@ -241,6 +267,20 @@ class Stateful(Reading):
                     f"the call changes a {type(found).__name__} that it did not make; return the "
                     "new one or what is new in it, and change it after the call, or keep a tensor "
                     "in an attribute"
+                )
+
+    def _written_elsewhere(self) -> Iterator[str]:
+        """Yield what is told of tensors that the call writes, and that are no attributes."""
+        written = self._written()
+        if not written or self.core.emit.training is not None:
+            return
+        held = {id(value) for value in self._first.values()}
+        for found, value in self.core.lifted.values():
+            is_other = isinstance(value, Tensor) and id(value) not in held
+            if is_other and not written.isdisjoint(memory_of(value.value)):
+                yield (
+                    f"the call writes into a {type(found).__name__} that is no attribute and that "
+                    "it did not make; return the new one"
                 )
 
     def look(self, place: str) -> None:

@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+class Sized(tuple[Any, ...]):
+    """The sizes in a ``torch.Size``: numbers, leaves, examples."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """An output of the graph.
@@ -219,6 +225,7 @@ __all__ = [
     "Object",
     "Opaque",
     "Record",
+    "Sized",
     "Text",
     "Whole",
 ]  # fmt: skip

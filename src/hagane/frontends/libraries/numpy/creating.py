@@ -34,6 +34,7 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.arithmetic import exact, round_up
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.memory import lies_in_order, note_contiguous
 from hagane.frontends.python.values.values import DType, Host, Tensor, Value, is_plain, is_size
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import special
@@ -171,7 +172,11 @@ def array(
 @NUMPY.function("ascontiguousarray", "asfortranarray")
 def ascontiguousarray(t: Core, a: Value, dtype: Value = None, **keywords: Value) -> Value:
     """Return content as an array of one axis or more."""
-    return array(t, a, dtype, ndmin=1, **keywords)
+    made = array(t, a, dtype, ndmin=1, **keywords)
+    if isinstance(made, Tensor) and t.emit.builds and not lies_in_order(made.value):
+        made = t.op("Identity", made)
+        note_contiguous(made.value)
+    return made
 
 
 @NUMPY.function("ndarray")

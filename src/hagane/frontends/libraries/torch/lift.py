@@ -17,6 +17,7 @@ from hagane.frontends.libraries.torch.functions.numbers.given import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -43,7 +44,7 @@ def lift_torch(core: Core, found: Any) -> Value:
     if isinstance(found, torch.device):
         return Device("cuda:0" if str(found) == "cuda" else str(found))
     if isinstance(found, torch.Size):
-        return tuple(int(n) for n in found)
+        return Size(int(n) for n in found)
     if isinstance(found, torch.amp.autocast_mode.autocast):
         settings = [found.device, TORCH.constants[str(found.fast_dtype)], found._enabled]
         return core.call(Library("torch.autocast"), settings, {})

@@ -18,6 +18,8 @@ from hagane.frontends.python.values.values import (
     Choice,
     Device,
     DType,
+    Host,
+    Library,
     Many,
     Real,
     Tensor,
@@ -32,6 +34,14 @@ from hagane.symbolic import Dim, Expr, product
 
 FLOAT, INT64, BOOL = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.BOOL
 _COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
+_OF_PYTHON = {bool: BOOL, int: INT64, float: ir.DataType.DOUBLE, complex: ir.DataType.COMPLEX128}
+# Classes of tensors (https://docs.pytorch.org/docs/stable/tensors.html).
+TENSOR_CLASSES = {
+    "FloatTensor": FLOAT, "DoubleTensor": ir.DataType.DOUBLE, "HalfTensor": ir.DataType.FLOAT16,
+    "BFloat16Tensor": ir.DataType.BFLOAT16, "LongTensor": INT64, "IntTensor": ir.DataType.INT32,
+    "ShortTensor": ir.DataType.INT16, "CharTensor": ir.DataType.INT8,
+    "ByteTensor": ir.DataType.UINT8, "BoolTensor": BOOL,
+}  # fmt: skip
 
 
 def category(dtype: ir.DataType) -> int:
@@ -194,16 +204,20 @@ def promote(t: Core, *values: Value) -> list[Tensor]:
 
 
 def dtype_of(value: Value, default: ir.DataType = FLOAT) -> ir.DataType:
-    """Return the element type that an argument ``dtype`` names.
+    """Return the element type that an argument ``dtype`` names."""
+    found = element_type(value)
+    if found is None and isinstance(value, Host | Library | str):
+        name = value.name if isinstance(value, Library) else repr(getattr(value, "object", value))
+        raise CheckError("type", f"expected a torch.dtype as dtype, got {name}")
+    return default if found is None else found
 
-    Raises:
-        CheckError: It names none.
-    """
-    if value is None:
-        return default
-    if not isinstance(value, DType):
-        raise CheckError("type", f"expected an element type of PyTorch as dtype, got {value!r}")
-    return value.dtype
+
+def element_type(value: Value) -> ir.DataType | None:
+    """Return the element type that PyTorch takes a value for: of its own, or a class of numbers."""
+    if isinstance(value, Host):
+        found = value.object
+        return _OF_PYTHON.get(found) if isinstance(found, type) else None
+    return value.dtype if isinstance(value, DType) else None
 
 
 def device_of(value: Value, default: str = "cpu") -> str:

@@ -38,18 +38,10 @@ TORCH.constants.update(
         "torch.preserve_format": "preserve_format",
     }
 )
-TORCH.types.update(
-    {
-        bool: DType(ir.DataType.BOOL),
-        int: DType(ir.DataType.INT64),
-        float: DType(ir.DataType.DOUBLE),
-        complex: DType(ir.DataType.COMPLEX128),
-    }
-)
 TORCH.transparent.update(
     f"torch.{name}"
     for name in (
-        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled", "autograd.no_grad",
+        "set_grad_enabled",
         "amp.custom_fwd", "amp.custom_bwd", "cuda.amp.custom_fwd", "cuda.amp.custom_bwd",
         "jit.script", "jit.export", "jit.ignore",
         "jit.unused", "jit.script_method", "compile", "profiler.record_function",

@@ -65,7 +65,7 @@ class Assignments(OpenPlaces):
         """Make the names of a target unknown, to which an error gave no value."""
         for part in ast.walk(target):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                self._bind_name(part.id, Unknown(error.message, told=True, failed=True))
+                self.bind_name(part.id, Unknown(error.message, told=True, failed=True))
 
     def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -96,7 +96,7 @@ class Assignments(OpenPlaces):
             if not any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for n in ast.walk(part)):
                 return part
             name = f"<{ast.unparse(part)}>"
-            self._bind_name(name, self.evaluate(part))
+            self.bind_name(name, self.evaluate(part))
             held.append(name)
             return ast.copy_location(ast.Name(name, ast.Load()), part)
 
@@ -157,7 +157,7 @@ class Assignments(OpenPlaces):
         match target:
             case ast.Name(id=name):
                 value = self.domain.bind(None, name, value)
-                self._bind_name(name, value)
+                self.bind_name(name, value)
                 self._record_target(target, value)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 self._unpack(target, parts, value)
@@ -176,7 +176,8 @@ class Assignments(OpenPlaces):
         if frame.is_user and not self.collector.muted and not isinstance(value, Function | Class):
             self.collector.type(frame, target, value, self.show(value))
 
-    def _bind_name(self, name: str, value: Value) -> None:
+    def bind_name(self, name: str, value: Value) -> None:
+        """Set a name of the current frame, or of the one that it declares the name of."""
         frame = self.frame
         assert frame is not None
         key = frame.key
@@ -185,7 +186,9 @@ class Assignments(OpenPlaces):
                 key = frame.module.key
             else:
                 where = frame.parent
-                while where is not None and name not in self.heap[where.key]:
+                while where is not None and (
+                    where.is_class or (name not in self.heap[where.key] and where.cell != name)
+                ):
                     where = where.parent
                 key = frame.key if where is None else where.key
         self.heap[key][name] = value
@@ -318,6 +321,8 @@ class Assignments(OpenPlaces):
     def _set_of_tensor(self, x: Tensor, name: str, value: Value) -> None:
         """Set an attribute of a tensor."""
         if name in _OF_GRADIENTS:
+            if name == "requires_grad" and value is True:
+                self.emit.note_trained(x)
             return
         if self.emit.builds:
             if name == "data" and self.tables.set_content(self, x, value):

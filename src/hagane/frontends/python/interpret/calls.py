@@ -357,8 +357,9 @@ class Calls(LibraryCalls):
         if isinstance(new, Function | Wrapped) and "named tuple" not in cls.flags:
             new = new.function if isinstance(new, Wrapped) else new
             found = self.call(new, [cls, *arguments], keywords)
-            if not isinstance(found, Instance):
-                return found
+            own = isinstance(found, Instance) and isinstance(found.cls, Class)
+            if not own or cls not in self.resolution_order(found.cls):
+                return found  # of another class, whose __init__ Python does not call
             made = found
         raised = self.exception_base(cls) is not None
         if raised:

@@ -308,10 +308,12 @@ class Expressions(Core):
     def _NamedExpr(self, node: ast.NamedExpr) -> Value:
         value = self.evaluate(node.value)
         assert self.frame is not None
-        where = self.frame
-        while where.function is None and where.parent is not None:
+        inner = where = self.frame
+        while where.function is None and where.parent is not None and not where.is_class:
             where = where.parent  # out of comprehensions
-        self.heap[where.key][node.target.id] = value
+        self.frame = where
+        self.bind_name(node.target.id, value)
+        self.frame = inner
         return value
 
     def _IfExp(self, node: ast.IfExp) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -18,11 +19,9 @@ from hagane.frontends.python.values.values import (
     Many,
     Outside,
     SetRef,
-    Tensor,
     Unknown,
     Value,
     alternatives,
-    is_plain,
 )
 
 # A call is followed for so many combinations of values that the data decide.
@@ -156,9 +155,7 @@ class LibraryCalls(Core):
                 else content
             )
         if isinstance(value, tuple):
-            return tuple(self.unwrap(item) for item in value)
-        if isinstance(value, Unknown | Tensor) or is_plain(value):
-            return value
+            return (Size if isinstance(value, Size) else tuple)(map(self.unwrap, value))
         return value
 
     def wrap(self, value: Value) -> Value:
@@ -169,7 +166,7 @@ class LibraryCalls(Core):
             return self.new_list(value)
         if isinstance(value, dict):
             return self.new_dict({key: self.wrap(item) for key, item in value.items()})
-        if isinstance(value, Fields):
+        if isinstance(value, Fields | Size):
             return value
         if isinstance(value, tuple):
             return tuple(self.wrap(item) for item in value)
@@ -202,7 +199,7 @@ def _lost_inside(value: Value) -> Unknown | None:
 def _choice_inside(value: Value) -> Choice | None:
     if isinstance(value, Choice):
         return value
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, Size):
         return next((c for item in value if (c := _choice_inside(item))), None)
     return None
 
@@ -217,7 +214,7 @@ def _alternatives_inside(value: Value) -> dict[frozenset[Any], int]:
     if isinstance(value, Choice):
         return {frozenset(_conditions(value)): len(alternatives(value))}
     found: dict[frozenset[Any], int] = {}
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, Size):
         for item in value:
             found.update(_alternatives_inside(item))
     return found
@@ -232,7 +229,7 @@ def _conditions(value: Value) -> list[Any]:
 def _replaced(value: Value, choice: Choice, item: Value) -> Value:
     if value is choice:
         return item
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, Size):
         return type(value)(_replaced(part, choice, item) for part in value)
     return value
 

@@ -92,6 +92,8 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
             return self.call(found.function, [value], {})
         if self.descriptor(found, "__set__") is not MISSING:
             return self.bind(found, value, value.cls)
+        if found is not MISSING and _is_registered(value.host, name):
+            return self._beyond_own(value, value.cls, name, found)  # as of the class it is found
         own = self.own_attribute(value, name)
         if own is MISSING or (isinstance(own, Unset) and _is_cached(found)):
             return self._beyond_own(value, value.cls, name, found)
@@ -417,7 +419,12 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
             for name in ("__bool__", "__len__"):
                 method = self.method_of(value, name)
                 if method is not MISSING:
-                    return self.truth(self.call(method, [], {}))
+                    answer = self.call(method, [], {})
+                    is_plain = isinstance(answer, int | float | str | None)
+                    if name == "__bool__" and is_plain and not isinstance(answer, bool):
+                        told = f"__bool__ should return bool, returned {self.show(answer)}"
+                        raise CheckError("type", told)
+                    return self.truth(answer)
             if names_of_tuple(value) is not None:
                 return bool(names_of_tuple(value))
         if isinstance(value, Range):
@@ -426,6 +433,14 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
                 return negate(self.knowledge.equal(items.length, 0))
             return bool(items)
         return True
+
+
+def _is_registered(host: Any, name: str) -> bool:
+    """Whether a name of a module of PyTorch is that of a child, parameter or buffer alone."""
+    own = getattr(host, "__dict__", None)
+    if not isinstance(own, dict) or name in own or "_modules" not in own:
+        return False
+    return any(name in own.get(part, ()) for part in ("_modules", "_parameters", "_buffers"))
 
 
 def _is_cached(found: Value) -> bool:

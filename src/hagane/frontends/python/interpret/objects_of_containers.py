@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.dictionaries import items_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -81,7 +82,7 @@ class ObjectsOfContainers(Core):
         if issubclass(base, tuple):
             made = () if real is None else tuple(self.lift(v) for v in tuple.__iter__(real))
         elif issubclass(base, dict):
-            items = {} if real is None else {k: self.lift(v) for k, v in dict.items(real)}
+            items = {} if real is None else {k: self.lift(v) for k, v in items_of(real)}
             kind = "OrderedDict" if issubclass(base, OrderedDict) else "dict"
             made = self.new_dict(items, kind)
         else:

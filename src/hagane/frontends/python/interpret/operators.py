@@ -354,6 +354,8 @@ class Operators(Core):
         own = f"__{COMPARE[kind][0]}__"
         left, right = self.as_tuple(left, own), self.as_tuple(right, own)
         if kind in (ast.Eq, ast.NotEq):
+            if self._differ_in_order(left, right):
+                return kind is ast.NotEq
             left, right = self.unwrap(left), self.unwrap(right)
         elif isinstance(left, ListRef) and isinstance(right, ListRef):
             left, right = self.heap[left], self.heap[right]
@@ -361,10 +363,14 @@ class Operators(Core):
             method = self.method_of(left, own)
             if method is not MISSING:
                 return self.call(method, [right], {})
+            if kind is ast.NotEq and self.method_of(left, "__eq__") is not MISSING:
+                return self.negated(self.truth(self.compare(ast.Eq, left, right)))
         if isinstance(right, Instance) and kind in _REFLECTED:
             method = self.method_of(right, f"__{COMPARE[_REFLECTED[kind]][0]}__")
             if method is not MISSING:
                 return self.call(method, [left], {})
+            if kind is ast.NotEq and self.method_of(right, "__eq__") is not MISSING:
+                return self.negated(self.truth(self.compare(ast.Eq, left, right)))
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance):
             fields = self._fields_compared(left, right)
             if fields is not None:
@@ -377,6 +383,10 @@ class Operators(Core):
             told = self.real_call(COMPARE[kind][1], [left, right], {})
             if told is not MISSING:
                 return told
+        if kind in (ast.Eq, ast.NotEq) and isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return kind is ast.NotEq
+            left, right = tuple(left.values()), tuple(right[key] for key in left)
         if kind in _ORDERS and _are_tuples_of_tensors(left, right):
             return self._tuples_compared(kind, left, right)
         condition = None
@@ -385,6 +395,13 @@ class Operators(Core):
         if condition is None:
             return Truth(self.unknown_truth())
         return self.as_truth(condition) if isinstance(condition, Term) else condition
+
+    def _differ_in_order(self, left: Value, right: Value) -> bool:
+        """Whether two values are ordered dictionaries whose keys have another order."""
+        if not all(isinstance(d, DictRef) and d.kind == "OrderedDict" for d in (left, right)):
+            return False
+        one, two = self.heap[left], self.heap[right]
+        return isinstance(one, dict) and isinstance(two, dict) and [*one] != [*two]
 
     def _tuples_compared(
         self, kind: type[ast.cmpop], left: tuple[Value, ...], right: tuple[Value, ...]
@@ -476,10 +493,10 @@ def _are_told_apart(left: Value, right: Value) -> bool:
 
 
 def _are_tuples_of_tensors(left: Value, right: Value) -> bool:
-    """Whether two values are tuples, and a tensor is among their items."""
-    if not isinstance(left, tuple) or not isinstance(right, tuple):
+    """Whether two values are both tuples or lists, and a tensor is among their items."""
+    if not any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list)):
         return False
-    return any(isinstance(item, Tensor) for item in left + right)
+    return any(isinstance(item, Tensor) for item in (*left, *right))
 
 
 def _is_typing(found: Any) -> bool:

@@ -83,6 +83,10 @@ class Parts:
         """Return the list of the command line's arguments."""
         raise NotImplementedError
 
+    def bind_name(self, name: str, value: Value) -> None:
+        """Set a name of the current frame, or of the one that it declares the name of."""
+        raise NotImplementedError
+
     def outside(self, what: str) -> Unknown:
         """Return a value from outside of the program."""
         raise NotImplementedError

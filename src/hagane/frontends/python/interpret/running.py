@@ -88,6 +88,10 @@ class Observer(Protocol):
         """Take note that the program asks whether two tensors are one object."""
         ...
 
+    def lacking(self) -> None:
+        """Take note that the program asks a tensor for an attribute that its class lacks."""
+        ...
+
     def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
         """Take note of a question to a real object of which no source is read, and its answer.
 
@@ -95,6 +99,14 @@ class Observer(Protocol):
             found: The object.
             question: Asks again: for an attribute, an item, all items, the result of a method.
             answer: The answer.
+        """
+        ...
+
+    def original(self, value: Value) -> Any:
+        """Return the real object that a value stands for.
+
+        It is None for values that the program makes, and ``MISSING`` for those that the caller
+        gives, of which each call has others.
         """
         ...
 
@@ -133,8 +145,15 @@ class Unobserved:
     def compared(self) -> None:
         """Take note that two tensors are compared by identity."""
 
+    def lacking(self) -> None:
+        """Take note that a tensor is asked for an attribute that its class lacks."""
+
     def asked(self, found: Any, question: Callable[[], Any], answer: Any) -> None:
         """Take note of a question to a real object."""
+
+    def original(self, value: Value) -> Any:
+        """Return the real object that a value stands for, None here."""
+        return None
 
     def lifted(self, found: Any, value: Value) -> None:
         """Take note of the value that stands for a real object."""

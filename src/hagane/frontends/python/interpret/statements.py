@@ -126,7 +126,7 @@ class Statements(Assignments):
         for decorator in reversed(node.decorator_list):
             if not _documents(decorator):
                 value = self._decorated(self.evaluate(decorator), value)
-        self._bind_name(node.name, value)
+        self.bind_name(node.name, value)
 
     _do_AsyncFunctionDef = _do_FunctionDef
 
@@ -153,9 +153,9 @@ class Statements(Assignments):
         try:
             value = self._defined_class(node)
         except CheckError as error:
-            self._bind_name(node.name, Unknown(error.message, told=True, failed=True))
+            self.bind_name(node.name, Unknown(error.message, told=True, failed=True))
             raise
-        self._bind_name(node.name, value)
+        self.bind_name(node.name, value)
 
     def _defined_class(self, node: ast.ClassDef) -> Value:
         outer = self.frame

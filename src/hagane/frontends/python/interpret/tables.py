@@ -210,6 +210,10 @@ class Tables(Protocol):
         """Return the result of ``isinstance``; None where nobody can tell."""
         ...
 
+    def has_special(self, value: Value, name: str) -> bool:
+        """Whether a value has a special attribute (``__doc__``) by the class that it is of."""
+        ...
+
     def class_of(self, value: Value) -> type | None:
         """Return the class of Python's that a value is of; None for objects of other classes."""
         ...

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib.util
 import io
+import sys
 import warnings
 from functools import cache
 from types import ModuleType
@@ -18,6 +19,16 @@ def is_installed(top: str) -> bool:
         return importlib.util.find_spec(top) is not None
     except (ImportError, ValueError):
         return False
+
+
+def lacks(name: str) -> bool:
+    """Whether an import of a module fails in the running Python."""
+    if name in sys.modules:
+        return sys.modules[name] is None
+    try:
+        return importlib.util.find_spec(name) is None
+    except (ImportError, ValueError, AttributeError):
+        return True
 
 
 @cache
@@ -48,4 +59,4 @@ def gives_up(statement: ast.stmt) -> bool:
     return False
 
 
-__all__ = ["gives_up", "imported", "is_installed"]
+__all__ = ["gives_up", "imported", "is_installed", "lacks"]

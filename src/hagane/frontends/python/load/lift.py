@@ -21,6 +21,7 @@ import numpy as np
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.load.cells import Cells
 from hagane.frontends.python.load.definitions import Definitions
 from hagane.frontends.python.load.modules import STANDARD
 from hagane.frontends.python.load.wrappers import (
@@ -32,6 +33,7 @@ from hagane.frontends.python.load.wrappers import (
     managers_of,
 )
 from hagane.frontends.python.values.in_python import base_in_python, partial_method
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -39,7 +41,6 @@ from hagane.frontends.python.values.values import (
     Device,
     DictRef,
     Fields,
-    Frame,
     Function,
     Generated,
     Host,
@@ -56,7 +57,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Expr
 
-_ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library)
+_ABSTRACT = (Tensor, Expr, Instance, Function, Class, Library, Size)
 _CHANGING = (Instance, Class, ListRef, DictRef, SetRef)
 
 
@@ -70,6 +71,7 @@ class Lift(Core):
         super().__init__(*arguments, **keywords)
         # Stand-ins of real objects, by their identity, with the objects.
         self.lifted: dict[int, tuple[Any, Value]] = {}
+        self.cells = Cells(self)
         self._hosts: dict[int, Instance] = {}  # those of them with attributes, by their keys
         self.heap.originals.ask = self._original_attribute
         self._definitions = Definitions()
@@ -194,7 +196,7 @@ class Lift(Core):
     def _module(self, found: types.ModuleType) -> Value:
         if not self.tables.reads(found.__name__):
             return Library(found.__name__)
-        file = getattr(found, "__file__", None)
+        file = vars(found).get("__file__")  # not what a __getattr__ makes of it
         if file is None or not _is_user(file):
             return Host(found)
         return self._module_of(found.__name__, file, vars(found))
@@ -216,7 +218,7 @@ class Lift(Core):
         plain: Any = found
         managers = []
         while hasattr(plain, "__wrapped__") and adds_nothing(plain):
-            managers += managers_of(plain, gradients=self.emit.training is not None)
+            managers += managers_of(plain, gradients=self.emit.builds and not self.emit.began_still)
             plain = plain.__wrapped__
         if not isinstance(plain, types.FunctionType):
             inner = Host(found) if plain is found else self.lift(plain)
@@ -228,8 +230,7 @@ class Lift(Core):
             return Host(found)
         file = plain.__code__.co_filename
         module = self._module_of(plain.__module__, file, plain.__globals__)
-        names: dict[str, Value] = {}
-        scope = Frame(self.heap.new(names), file, module, None, module.is_user)
+        scope = self.cells.around(plain, file, module)
         defaults = tuple(self.lift(value) for value in plain.__defaults__ or ())
         keywords = {name: self.lift(v) for name, v in (plain.__kwdefaults__ or {}).items()}
         owner = self.lift(_own_class(plain)) if _own_class(plain) is not None else None
@@ -239,12 +240,7 @@ class Lift(Core):
         )  # fmt: skip
         made = self._managed_by(made, managers)
         self.lifted[id(found)] = (found, made)  # a function may be among its own cells
-        for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=False):
-            if name != "__class__":
-                try:
-                    names[name] = self.lift(cell.cell_contents)
-                except ValueError:  # not set yet
-                    continue
+        self.cells.fill(plain)
         return made
 
     def _class(self, found: type) -> Value:

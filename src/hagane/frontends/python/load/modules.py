@@ -18,7 +18,7 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.attributes import READ_INSTALLED
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.load.lacking import gives_up, imported, is_installed
+from hagane.frontends.python.load.lacking import gives_up, imported, is_installed, lacks
 from hagane.frontends.python.load.lazily import (
     alone,
     imported_name,
@@ -304,7 +304,10 @@ class Modules(Core):
             except ImportError:
                 raise CheckError("import", f"ImportError: cannot import name '{name}'") from None
             return self.lift(found)
-        return self.attribute(module, name)
+        found = self.find_attribute(module, name)
+        if found is MISSING:
+            raise CheckError("import", f"ImportError: cannot import name '{name}'")
+        return found
 
     def _import_all(self, module: Value) -> None:
         assert self.frame is not None
@@ -323,6 +326,8 @@ class Modules(Core):
     def import_module(self, name: str) -> Value:
         """Return the result of ``import name``; only the standard library's code runs."""
         top = name.partition(".")[0]
+        if self.emit.builds and self.frame is not None and self.frame.module.host and lacks(name):
+            raise CheckError("import", f"ModuleNotFoundError: No module named '{name}'")
         if self.imports and name.startswith(READ_INSTALLED) and (real := imported(name)):
             return self.lift(real)
         if self.tables.knows(name):

@@ -25,6 +25,7 @@ from hagane.frontends.python.standard.kept import KeptResults
 from hagane.frontends.python.standard.outside import World
 from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -75,6 +76,8 @@ _PLAIN = (object, int, float, str, bytes)  # classes whose __new__ enumerations 
 
 # Iterators with an item for each of their sources' items: 1 in the same order, -1 from behind.
 _ORDERS = {"iter": 1, "enumerate": 1, "zip": 1, "map": 1, "reversed": -1}
+
+_FIRST_ID = 1 << 48  # of the identities of objects that a program makes
 
 
 class Builtins(Iterables, KeptResults, World, Arguments):
@@ -349,7 +352,14 @@ class Builtins(Iterables, KeptResults, World, Arguments):
         return slice(*bounds)
 
     def _call_id(self, value: Value) -> Value:
-        return id(value)
+        if not self.emit.builds:
+            return id(value)
+        found = value.object if isinstance(value, Host) else self.observer.original(value)
+        if found is MISSING or (found is None and isinstance(value, Tensor | Expr | Real)):
+            return self.lost("the identity of a value that each call has anew")
+        if found is not None or value is None:
+            return id(found)
+        return _FIRST_ID + value.key if isinstance(value, Ref) else id(value)
 
     # Objects.
 
@@ -389,6 +399,8 @@ class Builtins(Iterables, KeptResults, World, Arguments):
             return DType(value.dtype) if scalar else Library(value.kind)
         if isinstance(value, Host):
             return self.lift(type(value.object))
+        if isinstance(value, Size):
+            return Library("torch.Size")
         real = value.host if isinstance(value, Class) else value
         if isinstance(real, enum.Enum | type):
             return self.lift(type(real))
@@ -426,7 +438,12 @@ class Builtins(Iterables, KeptResults, World, Arguments):
     def _call_hasattr(self, value: Value, name: Value) -> Value:
         if not isinstance(name, str):
             return Truth(self.unknown_truth())
+        special = name.startswith("__") and name.endswith("__")
+        if special and isinstance(value, Tensor):
+            return self.tables.has_special(value, name)
         found = self.attempt(lambda: self.find_attribute(value, name))
+        if found is MISSING and special:
+            return self.tables.has_special(value, name)
         return self.either(found, lambda v: not _is_missing(v))
 
     def _call_getattr(self, value: Value, name: Value, *default: Value) -> Value:

@@ -78,21 +78,21 @@ class Iterators(Containers):
             return self.new_stream([value] * times)
         return self.new_stream(Many(value, times if is_size(times) else self.emit.fresh("turns")))
 
-    def _call_accumulate(
-        self, value: Value, function: Value = None, *, initial: Value = None
-    ) -> Value:
+    def _call_accumulate(self, value: Value, func: Value = None, *, initial: Value = None) -> Value:
         items = self.sequence(value)
         if isinstance(items, Many):
+            if self.emit.builds:
+                return self.lost("itertools.accumulate of a number of items that is not known")
             more = 0 if initial is None else 1
             return self.new_stream(Many(items.element, items.length + more))
         result: list[Value] = [] if initial is None else [initial]
         for item in items:
             if not result:
                 result.append(item)
-            elif function is None:
+            elif func is None:
                 result.append(self.binary(ast.Add, result[-1], item))
             else:
-                result.append(self.call(function, [result[-1], item], {}))
+                result.append(self.call(func, [result[-1], item], {}))
         return self.new_stream(result)
 
     def _call_zip_longest(self, *values: Value, fillvalue: Value = None) -> Value:

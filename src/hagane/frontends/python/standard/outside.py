@@ -11,6 +11,7 @@ from typing import Any
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.loggers import SILENT
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -142,7 +143,7 @@ class World(Core):
             return self.emit.fresh("drawn")
         if items and all(isinstance(item, str) for item in items) and len(set(items)) > 1:
             return self.outside("one of several texts")
-        lengths = {len(item) if type(item) is tuple else -1 for item in items}
+        lengths = {len(item) if type(item) in (tuple, Size) else -1 for item in items}
         if len(lengths) == 1 and min(lengths) > 0 and not self.emit.builds:
             return tuple(self.some_of(list(parts)) for parts in zip(*items, strict=True))
         return self.as_many(tuple(items))[0]

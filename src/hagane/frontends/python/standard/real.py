@@ -18,6 +18,7 @@ from hagane.frontends.python.interpret.leaving.exceptions import Raised
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import Given, UnknownValue, fill_defaults, like
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -90,6 +91,9 @@ class RealObjects(Records):
                 return _resolved(name)
             case ModuleRef(name=name) if value.host:
                 return sys.modules.get(name, MISSING)
+            case Size():
+                found = self._all(value, tuple)
+                return found if found is MISSING else sys.modules["torch"].Size(found)
             case tuple() if type(value) is tuple:
                 return self._all(value, tuple)
             case ListRef() | SetRef() if isinstance(self.heap[value], tuple):

@@ -23,6 +23,7 @@ _VIEWS = frozenset(
      "Split", "Flatten", "StopGradient")
 )  # fmt: skip
 _COPY = "hagane.copy"  # marks values whose memory is their own
+_CONTIGUOUS = "hagane.contiguous"  # marks contiguous values, which may be copies
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
 PART = "hagane.part"  # marks tensors in objects that the caller gave
 ARRAY = "hagane.array"  # marks arrays of NumPy that the caller gave, which may have no axes
@@ -59,6 +60,21 @@ class Lazy:
 def own(value: ir.Value) -> None:
     """Note that a value has a memory of its own, from any operator."""
     value.meta[_COPY] = True
+
+
+def is_own(value: ir.Value) -> bool:
+    """Whether a value has a memory of its own, whatever operator it is from."""
+    return _COPY in value.meta
+
+
+def note_contiguous(value: ir.Value) -> None:
+    """Note that a value is another one, or a contiguous copy of it where that lies otherwise."""
+    value.meta[_CONTIGUOUS] = True
+
+
+def is_contiguous(value: ir.Value) -> bool:
+    """Whether a value is a copy of another one that does not lie contiguously."""
+    return _CONTIGUOUS in value.meta
 
 
 def share(value: ir.Value, others: Iterable[ir.Value]) -> None:

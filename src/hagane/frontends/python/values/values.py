@@ -351,6 +351,7 @@ class Frame:
         made: The last values of its expressions, by node, where a graph is made.
         decisions: The number of open conditions that had been decided when it was called.
         given: The arguments of the call.
+        cell: The name of the one variable of a real function's enclosing scope that lies here.
     """
 
     key: int
@@ -371,6 +372,7 @@ class Frame:
     made: dict[Any, Value] = field(default_factory=dict)
     decisions: int = 0
     given: tuple[Value, ...] = ()
+    cell: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

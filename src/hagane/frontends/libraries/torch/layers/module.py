@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of
+from hagane.frontends.libraries.torch.operands import cast, device_of, dtype_of, element_type
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
@@ -105,7 +105,7 @@ def to(
     place = device_of(device, "")
     wanted = dtype
     for argument in arguments:
-        if isinstance(argument, DType):
+        if element_type(argument) is not None:
             wanted = argument
         elif isinstance(argument, Tensor):  # its type and place
             wanted, place = DType(argument.dtype), argument.device
@@ -364,4 +364,6 @@ def parameter(t: Core, data: Value, requires_grad: Value = True) -> Tensor:
     x = data.seen_as(data.kind)
     x.parameter = True
     x.known = None
+    if requires_grad is not False:
+        t.emit.note_trained(x)
     return x

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Instance, Library, Unknown, Value
+from hagane.frontends.python.values.values import MISSING, Instance, Library, Unknown, Value
 
 _MODULE = "torch.nn.Module"
 _HANDLE = "torch.utils.hooks.RemovableHandle"
@@ -35,6 +35,15 @@ class Handle:
     @staticmethod
     def __exit__(t: Core, self: View, *_: Value) -> Value:
         return Handle.remove(t, self)
+
+
+@TORCH.method("__call__", "_call_impl", "_wrapped_call_impl", of=_MODULE)
+def called(t: Core, self: Value, *arguments: Value, **keywords: Value) -> Value:
+    """Call ``forward``, between the hooks."""
+    assert isinstance(self, Instance)
+    own = t.own_attribute(self, "forward")
+    method = t.method_of(self, "forward") if own is MISSING else own
+    return run(t, self, method, arguments, keywords)
 
 
 def _added(t: Core, self: Value, kind: str, hook: Value, keywords: bool, first: bool) -> Value:

@@ -218,6 +218,9 @@ class Claims:
         self.assume(text)
         self.knowledge.path = self.knowledge.path.taking(claim)
 
+    def note_trained(self, tensor: Tensor) -> None:
+        """Take note that a tensor is to have gradients from now on."""
+
     def note_raise(self, text: str) -> None:
         """Take note that the program raises an error on this path, which the data decide."""
 
@@ -226,6 +229,9 @@ class Claims:
 
     def demand(self, claim: Term, text: str) -> None:
         """Let a graph compare ``claim`` in its run, if it has runs; nothing is assumed."""
+
+    def assert_sizes(self, claim: Term, text: str) -> None:
+        """Let a graph fail in runs whose sizes an assertion rules out."""
 
     def may_reach(self, index: Dim, count: Dim, what: str) -> bool:
         """Whether some sizes leave an item at a place; the others are ruled out from now on."""

@@ -49,6 +49,7 @@ class Emitter(TypesAlone):
 
     level = 0
     still = False  # whether the program computes without gradients now
+    began_still = False  # whether it does from its start
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         super().__init__(knowledge, assume)
@@ -149,7 +150,7 @@ class Emitter(TypesAlone):
             self._keep_order(given, results[0])
         if self.still and self.training is not None and call.op.name != STOP:
             return [self.stopped(result) for result in results]
-        if self.still and self.builds:
+        if self.still and self.builds and not self.began_still:
             mark_stopped(node)
         return results
 

@@ -110,6 +110,7 @@ class Exceptions(Unwinding):
             raise CheckError("assertion", f"the assertion fails: {text}")
         assert isinstance(decided, Term)
         self.name_condition(decided, text)
+        self.emit.assert_sizes(decided, f"the assertion fails: {text}")
         self.emit.suppose(decided, f"{text} (asserted)")
 
     def _do_Raise(self, node: ast.Raise) -> None:

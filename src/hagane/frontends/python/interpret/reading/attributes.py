@@ -116,7 +116,10 @@ class Access(Items):
                     return self.tags[value.value, name]
                 if name == "__class__":
                     return self.call(Host(type), [value], {})
-                return self.tables.tensor_attribute(self, value, name)
+                found = self.tables.tensor_attribute(self, value, name)
+                if found is MISSING:
+                    self.observer.lacking()
+                return found
             case Instance():
                 return self.instance_attribute(value, name)
             case Member() | enum.Enum():
@@ -171,7 +174,7 @@ class Access(Items):
                 return value.function
             case Wrapped(kind="cached") if name == "cache_clear":
                 return Wrapped("partial", Host(forget_kept), (value,))
-            case Wrapped() if isinstance(value.function, Function):
+            case Wrapped() if isinstance(value.function, Function) and value.kind != "partial":
                 return self.find_attribute(value.function, name)
             case Wrapped(kind="frame") if name in ("f_back", "f_locals"):
                 if name == "f_locals":
@@ -215,7 +218,7 @@ class Access(Items):
 
     def _builtin_attribute(self, value: Value, name: str) -> Value:
         if name == "__class__":
-            return MISSING
+            return self.call(Host(type), [value], {})
         if isinstance(value, Expr) or (isinstance(value, int) and name in ("item", "bit_length")):
             return Method(value, name)
         if isinstance(value, Fields) and name in value.names:
@@ -235,7 +238,7 @@ class Access(Items):
         if isinstance(value, DictRef):
             python = _MAPPINGS.get(value.kind.partition(":")[0], dict)
         deque = isinstance(value, ListRef) and name in _OF_DEQUES
-        if not (hasattr(python, name) or deque):
+        if not (any(name in vars(cls) for cls in python.__mro__) or deque):
             return MISSING
         found = getattr(python, name, None)
         if is_plain(value) and found is not None and not callable(found):

@@ -12,6 +12,7 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.reading.iterating import Iteration
 from hagane.frontends.python.interpret.reading.open_keys import OpenKeys
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.texts import OpenText
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -214,7 +215,7 @@ class Items(OpenKeys, Iteration):
                 for other in contents[1:]:
                     joined = self.many_of(joined, other)
                 return self.new_list(Many(self.as_many(joined)[0], self.emit.fresh("length")))
-        lengths = {len(item) if type(item) is tuple else -1 for item in items}
+        lengths = {len(item) if type(item) in (tuple, Size) else -1 for item in items}
         pairs = len(lengths) == 1 and min(lengths) > 0
         if all(map(is_size, items)) or (
             pairs and all(is_size(part) for item in items for part in item)
@@ -291,6 +292,8 @@ class Items(OpenKeys, Iteration):
             found = apply_plain(lambda s: items[s], index)
             if isinstance(value, str | bytes):
                 return value[index]
+            if isinstance(value, Size):
+                return Size(found)
             return tuple(found) if isinstance(value, tuple) else self.new_list(found)
         length = len(items) if isinstance(items, list) else items.length
         start, stop = self._bounds(index, length)

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.naming import real_named
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_typed
 from hagane.frontends.libraries.torch.operands import (
@@ -27,6 +28,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import Device, DType, Fields, Host, Tensor, Truth, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import pairs
@@ -72,7 +74,7 @@ class Limits:
 @TORCH.function("Size")
 def torch_size(t: Core, values: Value = ()) -> Value:
     """Return a shape."""
-    return tuple(sizes(t, (values,)))
+    return Size(sizes(t, (values,)))
 
 
 @TORCH.function("device")
@@ -88,8 +90,6 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "jit.is_tracing",
     "_C._get_tracing_state",
     "onnx.is_in_onnx_export",
-    "distributed.is_initialized",
-    "distributed.is_available",
     "compiler.is_compiling",
     "compiler.is_exporting",
     "compiler.is_dynamo_compiling",
@@ -102,11 +102,38 @@ def device(t: Core, name: Value, index: Value = None) -> Value:
     "jit.is_scripting",
     "fx._symbolic_trace.is_fx_tracing",
     "_C._are_functorch_transforms_active",
-    "is_inference_mode_enabled",
 )
 def is_available(t: Core) -> Value:
     """Return False: checked programs run on a plain CPU unless they name another device."""
     return False
+
+
+@TORCH.function("distributed.is_available")
+def has_processes(t: Core) -> Value:
+    """Return whether this PyTorch can compute with several processes."""
+    return _answer(t, "distributed.is_available", default=True)
+
+
+@TORCH.function("distributed.is_initialized")
+def is_one_of_several(t: Core) -> Value:
+    """Return whether this process is one of a group; a program that is checked is none."""
+    return _answer(t, "distributed.is_initialized", default=False)
+
+
+@TORCH.function("is_inference_mode_enabled")
+def is_inference_mode_enabled(t: Core) -> Value:
+    """Return whether the call is within ``torch.inference_mode``."""
+    return _answer(t, "is_inference_mode_enabled", default=False)
+
+
+def _answer(t: Core, name: str, *, default: int) -> int:
+    """Return what a function of PyTorch tells of this process, where a graph is made for it."""
+    question = real_named(f"torch.{name}") if t.emit.builds else None
+    if question is None:
+        return default
+    answer: int = question()
+    t.observer.asked(question, question, answer)
+    return answer
 
 
 @TORCH.function("fx.experimental.proxy_tensor.get_proxy_mode")
@@ -148,7 +175,7 @@ def are_deterministic_algorithms_enabled(t: Core) -> Value:
     return torch is not None and bool(torch.are_deterministic_algorithms_enabled())
 
 
-@TORCH.function("is_inference_mode_enabled", "cuda.device_count", "cuda.current_device",
+@TORCH.function("cuda.device_count", "cuda.current_device",
                 "accelerator.device_count", "accelerator.current_device_index",
                 "distributed.get_rank")  # fmt: skip
 def zero(t: Core, *_: Value, **__: Value) -> Value:
@@ -156,7 +183,13 @@ def zero(t: Core, *_: Value, **__: Value) -> Value:
     return 0
 
 
-@TORCH.function("distributed.get_world_size", "get_num_threads")
+@TORCH.function("get_num_threads")
+def get_num_threads(t: Core) -> Value:
+    """Return the number of threads of PyTorch in the process where a graph is made, else 1."""
+    return _answer(t, "get_num_threads", default=1)
+
+
+@TORCH.function("distributed.get_world_size")
 def one(t: Core, *_: Value, **__: Value) -> Value:
     """Return 1: one process."""
     return 1

@@ -24,6 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import Device, DType, Host, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import ordering
@@ -33,7 +34,7 @@ from hagane.symbolic import Dim, maximum
 @TORCH.attribute("shape")
 def shape(t: Core, x: Tensor) -> Value:
     """Return the sizes."""
-    return shape_of(t, x)
+    return Size(shape_of(t, x))
 
 
 @TORCH.attribute("dtype")
@@ -154,7 +155,7 @@ def itemsize(t: Core, x: Tensor) -> Value:
 def size(t: Core, self: Value, dim: Value = None) -> Value:
     """Return the sizes, or that of one axis."""
     sizes = shape_of(t, self)
-    return sizes if dim is None else sizes[_of_axes(t, dim, sizes, self)]
+    return Size(sizes) if dim is None else sizes[_of_axes(t, dim, sizes, self)]
 
 
 def _of_axes(t: Core, dim: Value, sizes: Sequence[Dim], x: Tensor) -> int:
@@ -229,6 +230,8 @@ def requires_grad_(t: Core, self: Value, requires_grad: Value = True) -> Value:
     if requires_grad is not True and t.emit.builds and self.parameter:
         t.fail("capture", "a parameter is frozen in the middle of the program; do it outside, or "
                "use its .detach()", self)  # fmt: skip
+    if requires_grad is not False:
+        t.emit.note_trained(self)
     return self
 
 

@@ -8,13 +8,15 @@ from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
     INT64,
+    TENSOR_CLASSES,
     cast,
-    device_of,
+    dtype_of,
+    element_type,
     need_tensor,
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Library, Tensor, Truth, Value
+from hagane.frontends.python.values.values import Device, Library, Tensor, Truth, Value
 
 
 def _convert(name: str, dtype: ir.DataType) -> None:
@@ -33,13 +35,16 @@ for _name, _dtype in (
     _convert(_name, _dtype)
 
 
-# The classes that name element types in ``x.type()``.
-TENSOR_TYPES = {
-    "FloatTensor": FLOAT, "DoubleTensor": ir.DataType.DOUBLE, "HalfTensor": ir.DataType.FLOAT16,
-    "BFloat16Tensor": ir.DataType.BFLOAT16, "LongTensor": INT64, "IntTensor": ir.DataType.INT32,
-    "ShortTensor": ir.DataType.INT16, "CharTensor": ir.DataType.INT8,
-    "ByteTensor": ir.DataType.UINT8, "BoolTensor": BOOL,
-}  # fmt: skip
+@TORCH.method("type")
+def type_(t: Core, self: Tensor, dtype: Value = None, **_: Value) -> Value:
+    """Return the tensor with another element type, or the name of the class of tensors of its."""
+    if dtype is None:
+        names = (name for name, known in TENSOR_CLASSES.items() if known == self.dtype)
+        name = next(names, None)
+        return t.lost("the name of a class of tensors") if name is None else f"torch.{name}"
+    named = dtype.name if isinstance(dtype, Library) else dtype if isinstance(dtype, str) else ""
+    found = TENSOR_CLASSES.get(named.removeprefix("torch."))
+    return cast(t, self, dtype_of(dtype, self.dtype) if found is None else found)
 
 
 @TORCH.method("to")
@@ -47,10 +52,13 @@ def to(
     t: Core, self: Value, *arguments: Value, dtype: Value = None, device: Value = None, **_: Value
 ) -> Tensor:
     """Return the tensor with another element type, on another device."""
+    from hagane.frontends.libraries.torch.operands import device_of
+
     result: Tensor = self
     for argument in (*arguments, dtype, device):
-        if isinstance(argument, DType):
-            result = cast(t, result, argument.dtype)
+        found = element_type(argument)
+        if found is not None:
+            result = cast(t, result, found)
         elif isinstance(argument, Tensor):
             result = t.emit.on(cast(t, result, argument.dtype), argument.device)
         elif isinstance(argument, Device | str) or (
@@ -63,24 +71,6 @@ def to(
     return result
 
 
-@TORCH.method("type")
-def type_(t: Core, self: Value, dtype: Value = None, non_blocking: Value = False) -> Value:
-    """Return the tensor with another element type; without one, the name of its class."""
-    if dtype is None:
-        name = next((n for n, found in TENSOR_TYPES.items() if found == self.dtype), None)
-        if name is None or not self.device:
-            return t.lost(f"the name of the class of {t.show(self)}")
-        return f"torch.cuda.{name}" if self.device.startswith("cuda") else f"torch.{name}"
-    if isinstance(dtype, DType):
-        return cast(t, self, dtype.dtype)
-    told = dtype.name if isinstance(dtype, Library) else dtype if isinstance(dtype, str) else ""
-    place, _, name = told.rpartition(".")
-    if name not in TENSOR_TYPES or place not in ("torch", "torch.cuda"):
-        t.fail("type", f"expected an element type, got {t.show(dtype)}", self,
-               remedy="give it as in x.type(torch.int64)")  # fmt: skip
-    return t.emit.on(cast(t, self, TENSOR_TYPES[name]), "cuda:0" if place != "torch" else "cpu")
-
-
 @TORCH.method("type_as")
 def type_as(t: Core, self: Value, other: Value) -> Tensor:
     """Return the tensor with the element type of another."""
@@ -90,6 +80,8 @@ def type_as(t: Core, self: Value, other: Value) -> Tensor:
 @TORCH.method("cuda")
 def cuda(t: Core, self: Value, device: Value = None, **_: Value) -> Tensor:
     """Return the tensor on a GPU."""
+    from hagane.frontends.libraries.torch.operands import device_of
+
     return t.emit.on(self, device_of(device, "cuda:0"))
 
 

@@ -11,9 +11,9 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.indexing import item, set_item
 from hagane.frontends.libraries.stacking import row_of, stacked
-from hagane.frontends.libraries.torch.functions.arrays.converting import TENSOR_TYPES
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
+    TENSOR_CLASSES,
     cast,
     category,
     device_of,
@@ -35,6 +35,7 @@ from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import (
     DType,
     Many,
+    Range,
     Real,
     Tensor,
     Truth,
@@ -232,6 +233,8 @@ def tensor(
 ) -> Value:
     """Return known content as a tensor; nested lists may hold sizes and scalars."""
     content = data[0] if len(data) == 1 else list(data)
+    if isinstance(content, range | Range):
+        content = _as_number(t, content)
     if isinstance(content, Tensor):
         moved = t.emit.on(content, device_of(device, content.device))
         x = moved.seen_as("torch.Tensor")
@@ -278,6 +281,9 @@ def _stacked(t: Core, content: Value, dtype: ir.DataType) -> Tensor:
 
 def _as_number(t: Core, content: Value) -> Value:
     """Return nested lists with tensors in them as the numbers that PyTorch makes of them."""
+    if isinstance(content, range | Range):
+        items = t.sequence(content)
+        return items if isinstance(items, Many) else list(items)
     if isinstance(content, list | tuple):
         return [_as_number(t, part) for part in content]
     if not isinstance(content, Tensor) or content.kind != "torch.Tensor" or not content.shape:
@@ -319,7 +325,7 @@ def _class(name: str, dtype: ir.DataType) -> None:
     TORCH.function(name)(function)
 
 
-for _name, _dtype in (("Tensor", FLOAT), *TENSOR_TYPES.items()):
+for _name, _dtype in {"Tensor": FLOAT, **TENSOR_CLASSES}.items():
     _class(_name, _dtype)
 
 

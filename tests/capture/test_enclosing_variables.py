@@ -1,0 +1,85 @@
+"""Variables of enclosing functions that a compiled function reads and sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import hagane
+
+pytestmark = pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+
+
+def test_what_a_call_sets_is_set() -> None:
+    count, out = 1, None
+
+    @hagane.compile
+    def step(x: Any) -> Any:
+        nonlocal count, out
+        count += 1
+        out = x * 2
+        return x * count
+
+    assert [step(torch.ones(1)).item() for _ in range(3)] == [2, 3, 4]
+    assert count == 4
+    assert out is not None
+    assert out.item() == 2
+
+
+def test_functions_share_their_variables() -> None:
+    count = 1
+
+    def add() -> None:
+        nonlocal count
+        count += 1
+
+    def read() -> int:
+        return count
+
+    def used(x: Any) -> Any:
+        before = read()
+        add()
+        return x * read() + before
+
+    compiled = hagane.compile(used)
+    assert [compiled(torch.ones(1)).item() for _ in range(2)] == [3, 5]
+    with pytest.warns(hagane.CompileNotice, match="sets 'count' of an enclosing function"):
+        hagane.compile(used)(torch.ones(1))
+
+
+def test_a_variable_that_only_the_call_uses_is_none_that_lasts() -> None:
+    def outer(x: Any) -> Any:
+        total = x
+
+        def add() -> None:
+            nonlocal total
+            total = total + 1
+
+        add()
+        add()
+        return total
+
+    compiled = hagane.compile(outer, fullgraph=True)
+    assert compiled(torch.zeros(1)).item() == 2
+
+
+def test_names_in_expressions_are_those_that_a_function_declares() -> None:
+    last = 0
+
+    def f(x: Any) -> Any:
+        nonlocal last
+        return x + 1 if (last := 3) > 2 else x
+
+    assert hagane.compile(f)(torch.ones(1)).item() == 2
+    assert last == 3
+
+
+def test_tensors_of_defaults_are_written() -> None:
+    def add(kept: Any = torch.zeros(2)) -> Any:  # noqa: B008
+        kept += 1
+        return kept.clone()
+
+    compiled = hagane.compile(lambda: add())
+    assert [compiled()[0].item(), compiled()[0].item(), add()[0].item()] == [1, 2, 3]
