@@ -28,7 +28,8 @@ libraries keeps catching it)::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class HaganeError(Exception):
@@ -69,10 +70,17 @@ class UnsupportedModel(ModelError, NotImplementedError):
 
 
 class CaptureError(HaganeError, NotImplementedError):
-    """A program of which some parts cannot become a graph; all of them are listed."""
+    """A program of which some parts cannot become a graph; all of them are listed.
 
-    def __init__(self, problems: Sequence[str]):
+    Args:
+        problems: They in words.
+        containers: The lists and dicts that the program changes, by names, if it can become a graph
+            where these are arguments.
+    """
+
+    def __init__(self, problems: Sequence[str], containers: Mapping[str, Any] | None = None):
         self.problems = tuple(problems)
+        self.containers = containers or {}
         lines = "\n".join(f"  - {problem}" for problem in problems)
         super().__init__(f"the program cannot become a graph:\n{lines}")
 

@@ -8,7 +8,7 @@ import inspect
 import sys
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -110,8 +110,15 @@ class Reader:
         return made
 
 
-def read_arguments(arguments: inspect.BoundArguments, array: Arrays) -> dict[str, Tree]:
+def read_arguments(
+    arguments: inspect.BoundArguments, array: Arrays, held: Mapping[str, Any] | None = None
+) -> dict[str, Tree]:
     """Return the arguments of a call as trees of leaves, by name.
+
+    Args:
+        arguments: They.
+        array: Makes the leaves of arrays.
+        held: Lists and dicts that the program finds elsewhere; they come behind the arguments.
 
     Raises:
         Obstacle: One is of a type that no graph takes.
@@ -124,6 +131,7 @@ def read_arguments(arguments: inspect.BoundArguments, array: Arrays) -> dict[str
             made.update({key: reader.read(item, key) for key, item in value.items()})
         elif kind is not inspect.Parameter.VAR_POSITIONAL or value:
             made[name] = reader.read(value, name)
+    made.update({name: reader.read(value, name) for name, value in (held or {}).items()})
     return made
 
 

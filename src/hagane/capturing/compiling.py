@@ -37,12 +37,13 @@ from hagane.capturing.variant import (
 )
 from hagane.errors import CaptureError, InvalidArgument, KernelError
 from hagane.frontends.capture.capture import GLOBAL_HOOKS, has_global_hooks
+from hagane.frontends.capture.interface.reads import NameRead
 from hagane.frontends.capture.interface.rebuilding import rebuilt
 
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
     ("_model", "_fullgraph", "_explain", "_dynamic", "_signature", "_variants", "_seen", "_told",
-     "_short", "_lock", "_writing", "_bound", "_places", "captures")
+     "_short", "_lock", "_writing", "_bound", "_held", "_places", "captures")
 )  # fmt: skip
 _SELF = ("train", "eval", "requires_grad_", "to", "cpu", "float", "double", "half")
 
@@ -69,6 +70,7 @@ class Compiled:
         self._lock = threading.RLock()
         self._writing = threading.RLock()  # held by calls that change attributes
         self._short: Shortcut | None = None  # the way of the last call
+        self._held: dict[str, Any] = {}  # lists and dicts that calls change, by names
         self._bound: Any = weakref.WeakKeyDictionary()
         self.captures: list[str] = []
         functools.update_wrapper(self, model, updated=())
@@ -131,16 +133,45 @@ class Compiled:
             found = short.run(args)
             if found is not MISSED:
                 return found
+        with self._writing if self._held else nullcontext():
+            try:
+                tree, found, variant = self._prepared(args, kwargs)
+                if variant.containers and self._hold(variant):
+                    tree, found, variant = self._prepared(args, kwargs)
+                variant.check(found)
+            except Obstacle as error:
+                return self._in_python((str(error),), args, kwargs)
+            if variant.problems:
+                return self._in_python(variant.problems, args, kwargs)
+            return self._run(variant, tree, found, args, kwargs)
+
+    def _prepared(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[dict[str, Tree], list[TensorLeaf | NumberLeaf], Variant]:
+        """Return the parts of a call, and the graph that serves it."""
+        tree = self._read(args, kwargs)
+        found = leaves(tree)
+        return tree, found, self._variant(tree, found, min(len(args), self._places))
+
+    def _hold(self, variant: Variant) -> bool:
+        """Give graphs from now on the lists and dicts that a call changes; whether there are more.
+
+        Those that the program does not find any more are left out.
+        """
+        names = [read.value for read in variant.reads.reads if isinstance(read, NameRead)]
+        there = {id(value) for value in names}
+        kept = {name: one for name, one in self._held.items() if id(one) in there}
+        more = {
+            n: c for n, c in variant.containers.items() if not any(c is k for k in kept.values())
+        }
         try:
-            tree = self._read(args, kwargs)
-            found = leaves(tree)
-            variant = self._variant(tree, found, min(len(args), self._places))
-            variant.check(found)
-        except Obstacle as error:
-            return self._in_python((str(error),), args, kwargs)
-        if variant.problems:
-            return self._in_python(variant.problems, args, kwargs)
-        return self._run(variant, tree, found, args, kwargs)
+            read_arguments(self._signature.bind_partial(), array_leaf, more)
+        except Obstacle:
+            return False
+        self._held = {**kept, **more}
+        for known in self._variants.values():
+            known[:] = [one for one in known if not one.containers]
+        return bool(more)
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tree]:
         if is_casting():
@@ -148,7 +179,7 @@ class Compiled:
         if has_global_hooks():
             raise Obstacle(GLOBAL_HOOKS)
         bound = self._signature.bind(*args, **kwargs)
-        return read_arguments(bound, array_leaf)
+        return read_arguments(bound, array_leaf, self._held)
 
     def _run(
         self,
@@ -210,7 +241,7 @@ class Compiled:
         return result
 
     def _called(self, by_place: int, arguments: Mapping[str, Any]) -> Any:
-        positional, named = [], dict(arguments)
+        positional, named = [], {k: v for k, v in arguments.items() if k not in self._held}
         for place, (name, parameter) in enumerate(self._signature.parameters.items()):
             is_placed = place < by_place or parameter.kind is parameter.POSITIONAL_ONLY
             if is_placed and name in named:
@@ -279,7 +310,9 @@ class Compiled:
         first: Variant | None = None
         for pattern in _ladder(self._pattern(key, found), found):
             examples = example_of(pattern)
-            made = made_variant(self._model, tree, pattern, examples=examples, by_place=by_place)
+            made = made_variant(
+                self._model, tree, pattern, examples=examples, by_place=by_place, held=self._held
+            )
             if not made.problems:
                 break
             first = first or made
@@ -511,7 +544,7 @@ def _is_seen_by_others() -> bool:
 
 
 def _guards(variant: Variant) -> str:
-    from hagane.frontends.capture.interface.reads import NameRead, shown
+    from hagane.frontends.capture.interface.reads import shown
 
     told = [r for r in variant.reads.reads if isinstance(r, NameRead)]
     lines = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +119,7 @@ class Variant:
         pattern: The calls that it serves; None if it serves none but this one.
         reads: The values that it read from the running Python.
         problems: Why there is no graph; empty if there is one.
+        containers: The lists and dicts that have to be arguments, for there to be one.
         modes: The modes of PyTorch that it asked for, by the function that tells.
         asks_torch: Whether it computes with anything of PyTorch, whose modes then matter.
         asks_layout: Whether it asks for the layout of a tensor, which then has to be contiguous.
@@ -128,6 +129,7 @@ class Variant:
     pattern: Pattern | None
     reads: Reads
     problems: tuple[str, ...] = ()
+    containers: Mapping[str, Any] = field(default_factory=dict)
     captured: Captured | None = None
     model: ir.Model | None = None
     sessions: Sessions | None = None
@@ -400,10 +402,12 @@ def made_variant(
     *,
     examples: Callable[[Any], Any],
     by_place: int = 0,
+    held: Collection[str] = (),
 ) -> Variant:
     """Capture a call, with the names of a pattern for its sizes.
 
-    The first ``by_place`` of its arguments are given by position.
+    The first ``by_place`` of its arguments are given by position; those that are ``held`` are lists
+    and dicts that the program finds elsewhere.
 
     Raises:
         CaptureError: It cannot become a graph. The reads so far are in its attribute ``reads``.
@@ -412,9 +416,10 @@ def made_variant(
     whole = replaced(dict(tree), examples)  # at once: what is shared stays shared
     named = {n: Text(item) if isinstance(item, str) else item for n, item in whole.items()}
     types = [named.pop(name) for name in [*named][:by_place]]
+    found = {name: named.pop(name) for name in held}
     try:
         captured = capture_object(
-            model, types, named, MeaningTables(used.add), reads=reads, later=True
+            model, types, named, MeaningTables(used.add), reads=reads, later=True, held=found
         )
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])
@@ -423,7 +428,7 @@ def made_variant(
     except Obstacle as error:
         return Variant(None, reads, (str(error),))
     except CaptureError as error:
-        return Variant(None, reads, error.problems)
+        return Variant(None, reads, error.problems, containers=error.containers)
     except Exception as error:
         return Variant(None, reads, (f"capture itself failed: {type(error).__name__}: {error}",))
     variant.asks_torch = bool(

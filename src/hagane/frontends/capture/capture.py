@@ -89,6 +89,7 @@ def capture_object(
     reads: Reads | None = None,
     later: bool = False,
     keep_prints: bool = False,
+    held: Mapping[str, Any] | None = None,
 ) -> Captured:
     """Return the graph of a call of a real function or model.
 
@@ -102,6 +103,7 @@ def capture_object(
         reads: Is filled with the reads of the running Python, after failures too.
         later: Whether there are other graphs for calls after the first one.
         keep_prints: Whether tensors that the program prints or asserts are outputs.
+        held: Lists and dicts that the program finds elsewhere, as further arguments, by names.
 
     Raises:
         CaptureError: Some of it cannot become a graph; all of that is listed.
@@ -150,7 +152,7 @@ def capture_object(
             attempt.watch()
         try:
             result, state = _attempt(
-                attempt, found, types, named, None if later else empty, settled
+                attempt, found, types, named, None if later else empty, settled, held or {}
             )
         except NoState as error:
             if follow and attempt.empty.admitted:
@@ -167,7 +169,7 @@ def capture_object(
             continue
         except LastingChange as error:
             if watching:
-                raise CaptureError([error.message]) from None
+                raise CaptureError([error.message], error.containers) from None
             watching = True  # again, to see which statement it is
             continue
         except CaptureError:
@@ -240,6 +242,7 @@ def _attempt(
     named: Mapping[str, Any],
     empty: Set[str] | None,
     settled: Settled | None,
+    held: Mapping[str, Any],
 ) -> tuple[Value, State]:
     """Interpret the call; return its result, and the attributes that it changes with types.
 
@@ -254,7 +257,7 @@ def _attempt(
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
-            values = given(interpreter, kinds, root, types, named, attempt.names)
+            values = given(interpreter, kinds, root, types, named, attempt.names, held)
             attempt.arguments = tuple(values)
             observed.seed()
             call_with(interpreter, root.value, root.function, root.bound, values, kinds, {*named})

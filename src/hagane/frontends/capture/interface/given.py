@@ -27,6 +27,7 @@ def given(
     types: Sequence[Any],
     named: Mapping[str, Any],
     names: dict[int, str],
+    held: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return arguments by name, in the order of the signature: types, or values that hold inputs.
 
@@ -37,6 +38,7 @@ def given(
         types: Types as text, examples, objects, or known values, by position.
         named: The same by name.
         names: Is filled with the names of arrays that known values hold, by identity.
+        held: Lists and dicts that the program finds elsewhere: they are no arguments by name.
 
     Raises:
         CheckError: There are too many, or one may hold tensors that capture does not see.
@@ -62,6 +64,8 @@ def given(
             parts.note(value, name)
         else:
             made[name] = parts.part(value, name)
+    for name, value in (held or {}).items():
+        parts.hold(value, name)
     return made
 
 
@@ -87,6 +91,20 @@ class _Parts:
         self._arguments, self._open = core.observer.arguments, core.observer.open_numbers
         self._made: dict[int, Value] = {}
         self._inputs: dict[str, Value] = {}
+
+    def hold(self, value: Any, name: str) -> None:
+        """Have the program find a container, and the objects in it, as parts of an argument."""
+        self.part(value, name)
+        waiting: list[Any] = [value]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Object) and id(part.real) not in self._core.lifted:
+                self._core.lifted[id(part.real)] = part.real, self._made[id(part)]
+                waiting += [part.items, part.attributes]
+            elif isinstance(part, dict):
+                waiting += part.values()
+            elif isinstance(part, tuple | list):
+                waiting += part
 
     def note(self, example: Example, name: str) -> None:
         """Note that an argument is an array, which the program may write, once it is made.

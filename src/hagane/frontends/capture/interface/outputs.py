@@ -240,6 +240,8 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         )
     if value is None or isinstance(value, str):
         return Constant(value)
+    if isinstance(value, SetRef) and is_plain(core.heap[value]):
+        return Constant((frozenset if value.frozen else set)(core.heap[value]))
     if isinstance(value, bool | int | float):
         dtype = {bool: np.bool_, int: np.int64, float: np.float64}[type(value)]
         made = emit.constant(np.array(value, dtype))

@@ -172,8 +172,8 @@ def _real(value: Any) -> Any:
 
     if isinstance(value, Size):
         return sys.modules["torch"].Size(value)
-    if type(value) is tuple:
-        return tuple(map(_real, value))
+    if type(value) in (tuple, set):  # a set of the caller's own
+        return type(value)(map(_real, value))
     if isinstance(value, Device):
         return sys.modules["torch"].device(value.name)
     if isinstance(value, DType):

@@ -11,13 +11,14 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.capture.interface.arguments import Arguments, equal, same_content
-from hagane.frontends.capture.interface.reads import Reading, Reads
+from hagane.frontends.capture.interface.reads import NameRead, Reading, Reads
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import WRITTEN, memory_of
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import (
     MISSING,
+    Class,
     DictRef,
     Instance,
     ListRef,
@@ -65,10 +66,17 @@ class Attribute:
 
 
 class LastingChange(CheckError):
-    """A change of something that outlives the call, and that no graph changes."""
+    """A change of something that outlives the call, and that no graph changes.
 
-    def __init__(self, message: str):
+    Args:
+        message: It in words.
+        containers: The lists and dicts that are changed, by names that tell them apart, where these
+            keep their keys and nothing else is changed: they may be given to a graph.
+    """
+
+    def __init__(self, message: str, containers: Mapping[str, Any]):
         super().__init__("capture", message)
+        self.containers = containers
 
 
 class NoState(CheckError):
@@ -120,6 +128,7 @@ class Stateful(Reading):
         self._objects: list[Instance] = []
         self._unset: dict[tuple[int, str], Unset] = {}
         self._containers: list[tuple[Any, Any, Any]] = []
+        self._classes: list[tuple[Any, Class, dict[str, Value]]] = []
         self._inputs: dict[tuple[int, str], Value] = {}
         self._places: dict[str, str] = {}
         self._still = core.emit.still
@@ -190,6 +199,8 @@ class Stateful(Reading):
             self._objects.append(value)
             for name, held in self.core.heap[value].items():  # values that the lift has computed
                 self._first.setdefault((value.key, name), held)
+        if isinstance(value, Class) and value.host is not None:
+            self._classes.append((found, value, dict(self.core.heap[value])))
         if isinstance(value, ListRef | DictRef | SetRef):
             content = self.core.heap[value]
             kept = dict(content) if isinstance(content, dict) else content
@@ -225,9 +236,23 @@ class Stateful(Reading):
                 if key in self._unset and self._unset[key].asked:
                     kept = replace(kept, is_read=True)
                 made[key] = kept, before, now
-        for told in self._lasting():
-            raise LastingChange(f"{self._places.get(told, '')}{told}")
+        lasting = [*self._lasting()]
+        for told, _ in lasting:
+            containers = [one for _, one in lasting if one is not None]
+            named = self._named(containers) if len(containers) == len(lasting) else {}
+            raise LastingChange(f"{self._places.get(told, '')}{told}", named)
         return made
+
+    def _named(self, containers: Sequence[Any]) -> dict[str, Any]:
+        """Return containers by the names under which the program finds them."""
+        names = {id(r.value): r.place for r in self.reads.reads if isinstance(r, NameRead)}
+        named: dict[str, Any] = {}
+        for found in containers:
+            if any(found is one for one in named.values()):
+                continue
+            place = names.get(id(found), type(found).__name__)
+            named[f"{place} {len(named)}" if place in named else place] = found
+        return named
 
     def _same(self, before: Value, now: Value) -> bool:
         """Whether a value is unchanged; a list made anew of the same tensors is."""
@@ -243,34 +268,56 @@ class Stateful(Reading):
         """Return values that stand for the memory that the call writes."""
         return {base for base, _, _ in self.core.heap.contents[WRITTEN]}
 
-    def _lasting(self) -> Iterator[str]:
-        """Yield the lasting changes of the call that no graph makes."""
+    def _lasting(self) -> Iterator[tuple[str, Any]]:
+        """Yield the lasting changes of the call that no graph makes.
+
+        With each comes the list or dict that is changed, if it keeps its keys, else None.
+        """
         heap = self.core.heap
         if self.core.emit.still is not self._still:
-            yield "the call leaves gradients on or off, which a graph cannot; use torch.no_grad()"
+            told = "the call leaves gradients on or off, which a graph cannot; use torch.no_grad()"
+            yield told, None
         yield from self._written_elsewhere()
         for module in self.core.modules.values():
             for name, now in heap[module].items():
                 raw = module.host.get(name, MISSING)
                 if raw is not MISSING and now is not self.core.lift(raw) and not equal(raw, now):
-                    yield f"the call sets the global '{name}', which a graph cannot; return it"
+                    told = f"the call sets the global '{name}', which a graph cannot; return it"
+                    yield told, None
         for variable, now in self.core.cells.changed():
             if not equal(variable.before, now):
                 yield (
-                    f"the call sets '{variable.name}' of an enclosing function, which a graph "
-                    "cannot; return it"
+                    (
+                        f"the call sets '{variable.name}' of an enclosing function, which a graph "
+                        "cannot; return it"
+                    ),
+                    None,
                 )
+        for found, cls, content in self._classes:
+            for name, now in heap[cls].items():
+                first = content.get(name, MISSING)
+                if now is not first and not equal(first, now):
+                    told = (
+                        f"the call sets '{name}' of the class {found.__name__}, which a graph "
+                        "cannot; return it, or keep it in an attribute of an object"
+                    )
+                    yield told, None
         for found, ref, content in self._containers:
             now = heap[ref] if ref.key in heap.contents else content
             if not same_content(content, now):
-                yield (
+                keeps = _keys(content) == _keys(now) is not None
+                told = (
                     f"the call changes a {type(found).__name__} that it did not make; return the "
                     "new one or what is new in it, and change it after the call, or keep a tensor "
                     "in an attribute"
                 )
+                yield told, found if keeps else None
 
-    def _written_elsewhere(self) -> Iterator[str]:
-        """Yield what is told of tensors that the call writes, and that are no attributes."""
+    def _written_elsewhere(self) -> Iterator[tuple[str, Any]]:
+        """Yield what is told of tensors that the call writes, and that are no attributes.
+
+        With each comes the list or dict that it is in, else None.
+        """
         written = self._written()
         if not written or self.core.emit.training is not None:
             return
@@ -278,18 +325,34 @@ class Stateful(Reading):
         for found, value in self.core.lifted.values():
             is_other = isinstance(value, Tensor) and id(value) not in held
             if is_other and not written.isdisjoint(memory_of(value.value)):
-                yield (
+                told = (
                     f"the call writes into a {type(found).__name__} that is no attribute and that "
                     "it did not make; return the new one"
                 )
+                yield told, self._container_of(value)
+
+    def _container_of(self, value: Value) -> Any:
+        """Return the list or dict in which a tensor was found; None if it was in none."""
+        for found, _, content in self._containers:
+            items = content.values() if isinstance(content, dict) else content
+            if isinstance(found, list | dict) and any(item is value for item in items):
+                return found
+        return None
 
     def look(self, place: str) -> None:
         """Note which lasting changes a statement made that was run at a place."""
-        for told in self._lasting():
+        for told, _ in self._lasting():
             self._places.setdefault(told, f"{place}: ")
 
     def _before(self, raw: Any) -> Value:
         return MISSING if raw is MISSING else self.core.lift(raw)
+
+
+def _keys(content: Any) -> list[Any] | int | None:
+    """Return the keys of a dict, the length of a list; None for other contents."""
+    if isinstance(content, dict):
+        return [*content]
+    return len(content) if isinstance(content, tuple) else None
 
 
 def type_of_state(

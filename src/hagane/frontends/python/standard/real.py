@@ -49,6 +49,16 @@ _PURE = frozenset(
 _IMPURE = frozenset(
     ("open", "input", "exec", "eval", "compile", "__import__", "exit", "quit", "breakpoint", "help")
 )
+# Functions and methods that change the object that they are of, or their first argument.
+_CHANGES = frozenset(
+    ("append", "appendleft", "extend", "extendleft", "insert", "remove", "pop", "popleft",
+     "popitem", "rotate", "reverse", "sort", "clear", "update", "setdefault", "add", "discard",
+     "difference_update", "intersection_update", "symmetric_difference_update", "subtract",
+     "move_to_end", "write", "writelines", "truncate", "insort", "insort_left", "insort_right",
+     "setitem", "delitem", "iconcat", "__setitem__", "__delitem__", "__iadd__", "__imul__",
+     "__ior__", "__iand__", "__isub__", "__ixor__", "__setstate__", "pack_into", "send", "throw",
+     "close", "__next__", "release", "setattr", "delattr", "__setattr__", "__delattr__")
+)  # fmt: skip
 # Of these modules they tell something else each time: clocks and chance.
 _TOLD_ANEW = {
     "datetime": frozenset(("now", "utcnow", "today")),
@@ -262,6 +272,8 @@ def _only_tells(found: Any) -> bool:
     where = owner if isinstance(owner, type) else found
     root = (getattr(where, "__module__", None) or "").partition(".")[0]
     if getattr(found, "__name__", "") in _TOLD_ANEW.get(root, ()):
+        return False
+    if getattr(found, "__name__", "") in _CHANGES and not isinstance(owner, str | bytes):
         return False
     if owner is not None and not isinstance(owner, types.ModuleType):
         if isinstance(owner, _VALUES):

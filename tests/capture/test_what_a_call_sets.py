@@ -1,7 +1,8 @@
-"""Variables of enclosing functions that a compiled function reads and sets."""
+"""What a compiled function sets outside of it: variables around it, classes, objects of Python."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -83,3 +84,43 @@ def test_tensors_of_defaults_are_written() -> None:
 
     compiled = hagane.compile(lambda: add())
     assert [compiled()[0].item(), compiled()[0].item(), add()[0].item()] == [1, 2, 3]
+
+
+class Counted:
+    count = 0
+
+    @classmethod
+    def add(cls) -> int:
+        cls.count += 1
+        return cls.count
+
+
+BYTES, LAST = bytearray(b"a"), deque([5, 6], maxlen=3)
+
+
+def test_what_outlives_a_call_is_changed_in_each() -> None:
+    def of_class(x: Any) -> Any:
+        return x + Counted.add()
+
+    def of_bytes(x: Any) -> Any:
+        BYTES.append(1)
+        return x + len(BYTES)
+
+    def of_deque(x: Any) -> Any:
+        LAST.rotate(1)
+        return x + LAST[0]
+
+    x = torch.zeros(1)
+    for program, expected in ((of_class, [1, 2, 3]), (of_bytes, [2, 3, 4]), (of_deque, [6, 5, 6])):
+        compiled = hagane.compile(program)
+        assert [compiled(x).item() for _ in range(3)] == expected
+    assert Counted.count == 3
+    assert len(BYTES) == 4
+
+
+def test_results_are_sets_of_their_own() -> None:
+    compiled = hagane.compile(lambda x: ({1, x.shape[0]}, frozenset("a"), x), fullgraph=True)
+    found = compiled(torch.ones(2))[:2]
+    assert found == ({1, 2}, frozenset("a"))
+    found[0].add(3)
+    assert compiled(torch.ones(2))[0] == {1, 2}
