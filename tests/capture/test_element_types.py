@@ -25,6 +25,17 @@ CASES: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
     ("int64", "int64", lambda x, y: 2**y),
     ("int64", "float32", lambda x, y: torch.einsum("i , j -> j i", x[0], y[1])),
     ("int32", "float64", lambda x, y: torch.einsum("ij,j->ij", x, y[0])),
+    ("uint8", "uint8", lambda x, y: x // (y + 1)),
+    ("int64", "int32", lambda x, y: torch.floor(x) + torch.ceil(y).trunc()),
+    ("int8", "int16", lambda x, y: x.max() + y.amin(0)),
+    ("bool", "int32", lambda x, y: x.amax(1, keepdim=True) & (torch.relu(y) > 1)),
+    ("float32", "bool", lambda x, y: x.to(int) + torch.ones(4, dtype=int)),
+    ("float32", "bool", lambda x, y: torch.full_like(x, 1, dtype=bool) & y),
+    ("float32", "int8", lambda x, y: x.new_zeros(3, 1, dtype=float) + y),
+    ("float32", "int8", lambda x, y: x.cumsum(1, dtype=int) + torch.sum(y, dtype=int)),
+    ("float32", "int8", lambda x, y: torch.tensor([1, 2, 3, 4], dtype=float) * y),
+    ("float32", "int8", lambda x, y: x.type("torch.LongTensor") + y.type(torch.IntTensor)),
+    ("float32", "int64", lambda x, y: x.type(y.type()) if x.type() != y.type() else x),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import hagane
 
@@ -23,3 +24,14 @@ def by_environment(x: Any) -> Any:
 def test_what_the_environment_lacks_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAGANE_TEST_HERE", "2")
     assert hagane.compile(by_environment, fullgraph=True)(np.ones(2)).tolist() == [2, 2]
+
+
+def by_process(x: Any) -> Any:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return x
+    return x - 1 if torch.distributed.is_available() else x + 1
+
+
+def test_whether_pytorch_has_processes_is_known() -> None:
+    x = torch.ones(2)
+    assert hagane.compile(by_process, fullgraph=True)(x).tolist() == by_process(x).tolist()

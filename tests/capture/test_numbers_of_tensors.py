@@ -28,6 +28,11 @@ def means_of_split(x, lengths):
     return torch.stack([part.mean(0) for part in torch.split(x, lengths.tolist())])
 
 
+def sums_of_products_of_lengths(x, lengths):
+    shapes = torch.stack([lengths, torch.ones_like(lengths)], 1)
+    return torch.stack([part.sum(0) for part in x.split([h * w for h, w in shapes])])
+
+
 def sums_of_columns(x, lengths):
     parts = x.t().split_with_sizes(lengths.tolist(), dim=1)
     return torch.stack([p.sum(1) / n for p, n in zip(parts, lengths.tolist(), strict=True)])
@@ -64,8 +69,8 @@ def again_tensors(x, lengths):
 
 
 PROGRAMS = (
-    means_of_parts, means_of_split, sums_of_columns, ends_of_split, numbers, nested, truths,
-    again_tensors,
+    means_of_parts, means_of_split, sums_of_products_of_lengths, sums_of_columns,
+    ends_of_split, numbers, nested, truths, again_tensors,
 )  # fmt: skip
 
 

@@ -81,12 +81,39 @@ def test_a_write_of_a_value_that_is_not_known_is_refused(function: Any) -> None:
         hagane.capture(function, "float32[3]", "int64[3]")
 
 
-def test_a_key_whose_absence_is_handled_is_refused() -> None:
-    def function(x: Any, y: Any) -> Any:
-        try:
-            return x * {"e_0": 2.0, "e_1": 3.0}[f"e_{y[0]}"]
-        except KeyError:
-            return x
+def absent_is_handled(x: Any, y: Any) -> Any:
+    try:
+        return x * {"e_0": 2.0, "e_1": 3.0}[f"e_{y[0]}"]
+    except KeyError:
+        return -x
 
-    with pytest.raises(CaptureError, match="a text that depends on sizes"):
-        hagane.capture(function, "float32[3]", "int64[3]")
+
+def absent_in_a_loop(x: Any, y: Any) -> Any:
+    prices = {0: 1.0, 4: 2.0}
+    for k in y:
+        try:
+            x = x * prices[int(k)]
+        except (IndexError, KeyError):
+            x = x - 1
+        finally:
+            x = x + 0.5
+    return x
+
+
+def absent_is_not_handled(x: Any, y: Any) -> Any:
+    try:
+        return x * {"e_0": 2.0, "e_1": 3.0}[f"e_{y[0]}"]
+    except ValueError:
+        return x
+
+
+@pytest.mark.parametrize("program", [absent_is_handled, absent_in_a_loop, absent_is_not_handled])
+def test_a_key_that_is_absent_is_handled_where_the_program_does(program: Any) -> None:
+    compiled = hagane.compile(program, fullgraph=True)
+    for places in ([0, 1, 4], [1, 1, 0], [4, 0, 3]):
+        x, y = torch.tensor([1.0, -2.0]), torch.tensor(places)
+        if program is absent_is_not_handled and places[0] == 4:
+            with pytest.raises(KeyError, match="e_4"):
+                compiled(x, y)
+        else:
+            torch.testing.assert_close(compiled(x, y), program(x, y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,3 +98,15 @@ def test_a_script_checks_with_the_sizes_that_one_holds(tmp_path: Path) -> None:
     report = check_source(Request(file, SCRIPT))
     assert [(error.place.line, error.code) for error in report.errors] == [(17, "shape-mismatch")]
     assert report.unknown == []
+
+
+def test_sizes_are_compared_with_tuples() -> None:
+    def function(x: torch.Tensor) -> Any:
+        batch, count, width = x.size()
+        if x.size() != (batch, count, width) or x.shape == (batch, count):
+            raise ValueError("other sizes")
+        return x + 1 if (batch, count, width) == x.shape else x
+
+    model = hagane.capture(function, x="float32[b, n, 4]")
+    x = np.ones((2, 3, 4), "f")
+    assert (hagane.InferenceSession(model).run(None, {"x": x})[0] == 2).all()

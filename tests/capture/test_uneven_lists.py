@@ -343,3 +343,71 @@ def test_a_stack_of_different_sizes_fails_in_the_run() -> None:
     keep = np.array([[True, False, True], [True, True, False], [False, False, True]])
     with pytest.raises(InvalidContent, match=r"Reshape .* cannot reshape .*\(15 elements\) to "):
         session.run(None, {"x": np.zeros((3, 3, 3), np.float32), "keep": keep})
+
+
+def none_in_a_list(x: torch.Tensor, n: torch.Tensor) -> Any:
+    found, weights = [], []
+    for k in range(int(n.sum())):
+        found.append(x * k)
+        weights.append(None)
+    weights[n[0]] = 1
+    return torch.stack(found), len(weights), sum(1 for w in weights if w is None)
+
+
+def texts_in_a_list(x: torch.Tensor, n: torch.Tensor) -> Any:
+    names = []
+    for _ in range(int(n.sum())):
+        names.append(("row",))
+    return sum(1 for (name,) in names if name == "row") + x
+
+
+def one_number_several_times(x: torch.Tensor, n: torch.Tensor) -> Any:
+    counts, total = [0] * int(n.sum()), x
+    for count in counts:
+        if count > 0:  # never, which the graph knows
+            total = total + None
+        total = total + 1
+    counts *= 2
+    counts[n[0]] += 2
+    return total, counts, torch.tensor([0.5] * int(n[0]))
+
+
+def starts_and_ends(x: torch.Tensor, n: torch.Tensor) -> Any:
+    steps = torch.diff(torch.nn.functional.pad((n > 1).int(), (1, 1)))
+    return torch.where(steps == -1)[0] - torch.where(steps == 1)[0]
+
+
+@pytest.mark.parametrize(
+    "program", [none_in_a_list, texts_in_a_list, one_number_several_times, starts_and_ends]
+)
+def test_lists_and_counts_that_the_data_make_long(program: Any) -> None:
+    compiled = hagane.compile(program, fullgraph=True)
+    for content in ([1, 3, 2, 0], [2, 0, 1, 3]):
+        x, n = torch.ones(2), torch.tensor(content)
+        found, wanted = compiled(x, n), program(x, n)
+        assert same_values(found, wanted), (found, wanted)
+
+
+def same_values(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list | tuple):
+        return len(found) == len(wanted) and all(map(same_values, found, wanted))
+    return torch.equal(torch.as_tensor(found), torch.as_tensor(wanted))
+
+
+def test_counts_of_the_data_that_differ_fail() -> None:
+    def added(x: torch.Tensor) -> Any:
+        return x[x > 0] + x[x < 0]
+
+    model = hagane.capture(added, x="float32[n]")
+    session = hagane.InferenceSession(model)
+    assert session.run(None, {"x": np.array([1, -1], "f")})[0].tolist() == [0]
+    with pytest.raises(Exception, match=r"raises an error: expected equal counts, nonzero_\d == "):
+        session.run(None, {"x": np.array([1, 2, -1], "f")})
+
+
+def test_a_list_of_none_whose_length_the_data_decide_is_no_result() -> None:
+    def nothing(x: torch.Tensor) -> Any:
+        return [None for value in x if value > 0]
+
+    with pytest.raises(CaptureError, match=r"a list is returned whose length the data.*, of None"):
+        hagane.capture(nothing, x="float32[n]")

@@ -83,3 +83,35 @@ class Shared(Masked):
 def test_content_that_a_name_holds_is_not_set() -> None:
     with pytest.raises(CaptureError, match="'data' of .* is set, for all that hold the tensor"):
         hagane.capture(Shared(), "float32[b, 1, t]")
+
+
+class Symmetric(nn.Module):
+    def forward(self, weight: Any) -> Any:
+        return weight.triu() + weight.triu(1).T
+
+
+@pytest.mark.filterwarnings("ignore::hagane.capturing.compiling.CompileNotice")
+@pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm", "own"])
+def test_weights_that_parameters_compute_follow_these(kind: str) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
+    compiled = hagane.compile(module, fullgraph=True)
+    x = torch.randn(3, 4)
+    compiled(x)
+    if kind == "own":
+        nn.utils.parametrize.register_parametrization(module[0], "weight", Symmetric())
+    else:
+        getattr(nn.utils.parametrizations, kind)(module[0]).eval()
+    for _ in range(3):
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x), module(x))
+            for parameter in module.parameters():
+                parameter.add_(torch.randn_like(parameter))
+
+
+def test_capture_takes_no_step_of_a_power_method() -> None:
+    module = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)).train()
+    before = copy.deepcopy(module.state_dict())
+    hagane.capture(module, "float32[n, 3]")
+    for name, value in module.state_dict().items():
+        torch.testing.assert_close(value, before[name])

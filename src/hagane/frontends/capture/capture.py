@@ -135,6 +135,7 @@ def capture_object(
         noted = Reads() if reads is None else reads
         attempt = Attempt(tables, names, partial(Stateful, noted, paths, wanted, seeds, opened))
         attempt.graph.training = training
+        attempt.graph.living = training is not None or later
         torch = sys.modules.get("torch") if training is None else None
         attempt.graph.still = torch is not None and not torch.is_grad_enabled()
         attempt.graph.began_still = attempt.graph.still

@@ -83,8 +83,7 @@ TYPED_ONLY: dict[str, str] = {
             "current_device", "device_count", "empty_cache", "manual_seed", "manual_seed_all",
             "set_device", "synchronize",
         )), "torch.distributed.", "torch.set_default_device", "torch.seed",
-         "torch.set_float32_matmul_precision", "torch.get_num_threads",
-         "torch.is_inference_mode_enabled"),
+         "torch.set_float32_matmul_precision", "torch.get_num_threads"),
         _SETTING,
     ),
 }  # fmt: skip

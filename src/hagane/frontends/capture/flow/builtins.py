@@ -29,6 +29,7 @@ from hagane.frontends.python.values.values import (
     Value,
     is_key,
     is_plain,
+    is_size,
 )
 from hagane.symbolic import Expr
 
@@ -318,7 +319,8 @@ class Calling(Iterators):
             content, times = contents if isinstance(left, ListRef) else contents[::-1]
             if isinstance(times, Tensor):
                 times = self.core.tensor_number(times, whole=True)
-            if isinstance(times, Expr) and (isinstance(content, Many) or len(content) > 0):
+            many = isinstance(content, Many)
+            if (many and is_size(times)) or (isinstance(times, Expr) and (many or content)):
                 return self.core.new_list(self.lists.repeated(content, times))
         return NONE
 

@@ -29,6 +29,7 @@ from hagane.frontends.capture.flow.slots import (
     has_objects,
     leaf_type,
     leaves,
+    number_kind,
 )
 from hagane.frontends.capture.flow.stacks import Stacks, Uneven, divided, uneven_axes
 from hagane.frontends.capture.flow.tables import known_columns, parts_of
@@ -268,6 +269,11 @@ class Holding:
         whole, uneven, also = None, None, frozenset[Any]()
         if isinstance(form, NumberSlot):
             whole, also = first.seen_as(""), form.also  # no array of the program
+        elif isinstance(form, Fixed) and number_kind(form.value):
+            leaf = NumberSlot(number_kind(form.value))
+            one = self.emit.as_scalar(form.value, leaf.kind)
+            (whole,) = self.stacks.same(leaf, one, first.shape[0])
+            whole = whole.seen_as("")
         elif isinstance(form, TensorSlot) and not uneven_axes(form):
             whole = first
         elif isinstance(form, TensorSlot) and len(uneven_axes(form)) == 1:
@@ -331,7 +337,18 @@ class Holding:
     def described(self, content: Many) -> Described:
         """Return the parts of the items of a list whose length the data decide, for a result."""
         rows = self.stacked(content)
+        if isinstance(rows.form, Fixed) and number_kind(rows.form.value):
+            assert rows.stacked is not None
+            rows = self.numbers(number_kind(rows.form.value), rows.stacked)
         columns = divided(leaves(rows.form), rows.columns)
+        refusal = CheckError(
+            "capture",
+            "a list is returned whose length the data decide, of "
+            f"{self.core.show(rows.item(0))}; return tensors or numbers, or tuples and "
+            "lists of such",
+        )
+        if next(leaves(rows.form), None) is None:
+            raise refusal
 
         def part(form: Slot) -> Described:
             if isinstance(form, Fixed):
@@ -342,12 +359,7 @@ class Holding:
             kind = inner.kind if isinstance(inner, NumberSlot) else ""
             leaf, held = next(columns)
             if len(uneven_axes(leaf)) > 1 or not (kind or isinstance(form, TensorSlot)):
-                raise CheckError(
-                    "capture",
-                    "a list is returned whose length the data decide, of "
-                    f"{self.core.show(rows.item(0))}; return tensors or numbers, or tuples and "
-                    "lists of such",
-                )
+                raise refusal
             of = kind if isinstance(form, Listed) else ""
             shown = "numpy.ndarray" if of else "numbers" if kind else ""
             if len(held) == 1:

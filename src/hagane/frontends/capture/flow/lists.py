@@ -15,6 +15,7 @@ from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS, Holding, refuse
 from hagane.frontends.capture.flow.links import Links
 from hagane.frontends.capture.flow.slots import (
     Contents,
+    Fixed,
     Listed,
     NumberSlot,
     Rows,
@@ -24,6 +25,7 @@ from hagane.frontends.capture.flow.slots import (
     content_slot,
     is_stackable,
     leaves,
+    number_kind,
     slot_of,
     unified,
     varying,
@@ -113,8 +115,15 @@ class Lists(Holding):
         return found if isinstance(found, Rows) else self.stacked(found)
 
     def repeated(self, content: Value, times: Dim) -> Rows:
-        """Return a content several times behind itself; never less often than not at all."""
-        rows = self.stacked(content)
+        """Return a content several times behind itself; never less often than not at all.
+
+        What it is stays known of a single number (``[0] * n``).
+        """
+        known = type(content) is tuple and len(content) == 1 and is_plain(content[0])
+        if known and number_kind(content[0]):
+            rows = self.rows(Fixed(content[0]), content, self.core.heap.contents)
+        else:
+            rows = self.stacked(content)
         if isinstance(times, Expr) and not self.core.knowledge.is_nonnegative(times):
             # (A formula would take it for a size.)
             least = self.core.op("Max", self.emit.size(times), np.array(0, np.int64))

@@ -348,8 +348,8 @@ def leaves(slot: Slot | None) -> Iterator[TensorSlot | NumberSlot]:
             yield from leaves(item)
     elif isinstance(slot, Listed):
         found = list(leaves(slot.item))
-        for leaf in found or ([NumberSlot("int")] if has_objects(slot.item) else []):
-            # (Without tensors, as of empty lists, there is a column of their number.)
+        for leaf in found or ([] if slot.item is None else [NumberSlot("int")]):
+            # (Without tensors, as of empty lists and None, there is a column of their number.)
             for number, column in enumerate(columns_of(leaf)):
                 rows = number == 2  # of all items
                 yield column if rows else replace(column, shape=(slot.length, *column.shape[1:]))
@@ -394,22 +394,11 @@ def has_objects(slot: Slot | None) -> bool:
 
 
 def is_stackable(slot: Slot | None) -> bool:
-    """Whether tensors hold the items of a list: they have tensors or numbers, or are empty."""
-    held = list(leaves(Listed(slot)))
-    return (
-        bool(held)
-        and _is_counted(slot)
-        and not any(isinstance(leaf, TensorSlot) and leaf.dtype in COMPLEX for leaf in held)
+    """Whether tensors hold the items of a list: none of them complex."""
+    complex_ = (
+        isinstance(leaf, TensorSlot) and leaf.dtype in COMPLEX for leaf in leaves(Listed(slot))
     )
-
-
-def _is_counted(slot: Slot | None) -> bool:
-    """Whether tensors say how many items the lists in a form have; those of ``[(), ()]`` do not."""
-    if isinstance(slot, Listed):
-        counted = slot.item is None or any(True for _ in leaves(slot))
-        return counted and _is_counted(slot.item)
-    inner = slot.items if isinstance(slot, Parts) else [slot.item] if type(slot) is Maybe else []
-    return all(map(_is_counted, inner))
+    return slot is not None and not any(complex_)
 
 
 def loosened(slot: Slot, names: Container[str], *, inside: bool = False) -> Slot:

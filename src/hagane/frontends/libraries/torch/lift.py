@@ -75,8 +75,8 @@ def lift_torch(core: Core, found: Any) -> Value:
 
 
 def _computed(core: Core, torch: Any, found: Any) -> dict[str, Value]:
-    """Return the parameters of a module that others compute: in training, at each read."""
-    if getattr(core.emit, "training", None) is None:
+    """Return the parameters of a module that others compute: at each read where they may change."""
+    if not (core.emit.living or (core.emit.builds and found.training)):
         return {n: _tensor(core, torch, getattr(found, n)) for n in found.parametrizations}
 
     def apply(part: Any, given: list[Value]) -> Value:

@@ -55,6 +55,7 @@ TORCH.transparent.update(
         "nn.utils.spectral_norm", "nn.utils.parametrizations.weight_norm",
         "nn.utils.parametrizations.spectral_norm", "set_num_threads",
         "use_deterministic_algorithms",
+        "_dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex",
     )
 )  # fmt: skip
 # Functions that PyTorch's own parser of arguments reads take NumPy's names as well; those that are

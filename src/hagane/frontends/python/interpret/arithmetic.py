@@ -240,7 +240,7 @@ def _compare_sizes(
 
 def equal_values(knowledge: Knowledge, left: Value, right: Value) -> bool | Term | None:
     """Return whether two values are equal, as Python's ``==`` has it."""
-    if type(left) is type(right) and isinstance(left, tuple | list):
+    if any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list)):
         if len(left) != len(right):
             return False
         terms: list[Term] = []

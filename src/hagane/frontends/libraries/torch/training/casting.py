@@ -13,7 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.libraries.table import View
-from hagane.frontends.libraries.torch.operands import FLOAT, cast, promoted
+from hagane.frontends.libraries.torch.operands import FLOAT, cast, dtype_of, promoted
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
@@ -104,7 +104,7 @@ class Autocast:
                    remedy="pass its .type")  # fmt: skip
         place = str(device_type).partition(":")[0]
         default = ir.DataType.BFLOAT16 if place == "cpu" else ir.DataType.FLOAT16
-        wanted = dtype if isinstance(dtype, DType) else _dtype(default)
+        wanted = DType(dtype_of(dtype, default))
         if not isinstance(enabled, bool):
             enabled = t.lost("autocast of which only a run knows whether it is enabled")
         return {"place": place, "wanted": wanted, "enabled": enabled, "outer": ()}

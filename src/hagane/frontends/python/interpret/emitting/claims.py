@@ -11,7 +11,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.pieces import Pieces
 from hagane.frontends.python.values.values import Tensor
 from hagane.symbolic import Dim, Expr, floordiv, maximum, number_of, symbol, symbols_of
-from hagane.symbolic.logic import either
+from hagane.symbolic.logic import either, negate
 from hagane.symbolic.path import Finding, Verdict
 from hagane.symbolic.questions import Knowledge
 from hagane.symbolic.term import Term, variables_of
@@ -36,6 +36,7 @@ class Claims:
     """
 
     builds = False  # whether nodes have to compute, rather than have types
+    living = False  # whether weights may be others in later runs
     literal = False  # whether values have to be those of each run, rather than of any
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
@@ -81,6 +82,8 @@ class Claims:
             if self._is_share(left, right) and self.knowledge.possible(claim):
                 self.suppose(claim, f"{left} == {right}")
                 return False
+            if self._are_counts(left, right, claim):
+                return False
             self._refuted(finding, self.knowledge.equal(left, right))
             return True
         if finding.verdict is Verdict.UNKNOWN:
@@ -96,6 +99,8 @@ class Claims:
         if self._is_need(left, right, claim):
             return False
         self._expect_long_enough(left, right)
+        if self._are_counts(left, right, known.equal(left, right)):
+            return False
         return not self.holds(claim, f"{left} and {right} broadcast")
 
     def wider(self, left: Dim, right: Dim) -> Dim:
@@ -143,6 +148,24 @@ class Claims:
         known = self.knowledge
         counted = (symbols_of(left) | symbols_of(right)) & known.nameless - known.invented
         return bool(counted) and (_has_quotient(left) or _has_quotient(right))
+
+    def _are_counts(self, left: Dim, right: Dim, claim: Term) -> bool:
+        """Whether the data decide both of two sizes; a run fails then where they differ.
+
+        As many pieces begin as end: that the counts are equal, only the program's author knows.
+        Graphs, which compare them, are made where one is a count, too.
+        """
+        known = self.knowledge
+        sides = [symbols_of(size) if isinstance(size, Expr) else set() for size in (left, right)]
+        counted = [bool(names) and names <= known.nameless - known.invented for names in sides]
+        if not (any if self.builds else all)(counted):
+            return False
+        if known.ask(claim).verdict is not Verdict.PROVED:
+            if known.concolic or not known.possible(claim):
+                return False
+            self.fail_where(negate(claim), f"expected equal counts, {left} == {right}")
+            self.suppose(claim, f"{left} == {right}")
+        return True
 
     def _fails_at_last(self, claim: Term) -> bool:
         """Whether a loop reaches a turn, its last one, in which a claim fails."""

@@ -48,12 +48,7 @@ class OpenKeys(Core):
         return self.outside(_TEXT)
 
     def at_open_key(self, value: Value, index: OpenText) -> Value:
-        """Return the item of a dictionary at a key, of those that fit; ``MISSING`` if none does.
-
-        That a key is not there no graph notices, so that no handler may wait for it.
-        """
-        if self.handlers:
-            return MISSING
+        """Return the item of a dictionary at a key, of those that fit; ``MISSING`` if none does."""
         found = [(index.number_in(key), key) for key in self._keys_of(value)]
         fitting = [(number, key) for number, key in found if number is not None]
         if not fitting or len(fitting) > _MOST_KEYS:
@@ -65,7 +60,7 @@ class OpenKeys(Core):
         content = self.heap[value]
         scalar = isinstance(index, Tensor) and index.kind == "numpy.ndarray" and index.shape == ()
         open_ = is_size(index) or (scalar and index.dtype.is_integer())
-        if not self.emit.builds or self.handlers or not open_ or value.kind != "dict":
+        if not self.emit.builds or not open_ or value.kind != "dict":
             return MISSING
         if not content or len(content) > _MOST_KEYS or any(type(key) is not int for key in content):
             return MISSING

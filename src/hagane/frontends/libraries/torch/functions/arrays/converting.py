@@ -16,7 +16,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, Library, Tensor, Value
+from hagane.frontends.python.values.values import Device, Library, Tensor, Truth, Value
 
 
 def _convert(name: str, dtype: ir.DataType) -> None:
@@ -65,6 +65,9 @@ def to(
             isinstance(argument, int) and not isinstance(argument, bool)
         ):
             result = t.emit.on(result, device_of(argument))
+        elif argument is not None and not isinstance(argument, bool | Truth):
+            t.fail("type", "expected an element type, a device or a tensor, "
+                   f"got {t.show(argument)}", self)  # fmt: skip
     return result
 
 

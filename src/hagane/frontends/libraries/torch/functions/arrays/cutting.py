@@ -97,7 +97,7 @@ def _parts_of_lengths(t: Core, x: Tensor, place: int, lengths: Many) -> Many:
     first = t.domain.many(starts, Many(t.emit.fresh("start"), lengths.length))
 
     def part(k: Dim) -> Tensor:
-        return _part(t, whole, place, first.item(k), lengths.item(k))
+        return _part(t, whole, place, first.item(k), size(t, lengths.item(k)))
 
     return Many(x, lengths.length, part)
 

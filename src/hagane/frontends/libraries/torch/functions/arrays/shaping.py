@@ -19,6 +19,7 @@ from hagane.frontends.libraries.torch.operands import (
     axis,
     cast,
     category,
+    element_type,
     expect_axes,
     need_tensor,
     own_axis,
@@ -31,7 +32,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import is_whole, may_be_turned
 from hagane.frontends.python.values.strides import in_order, is_one, lie, order_of, strides_of
-from hagane.frontends.python.values.values import DType, Tensor, Value, is_size
+from hagane.frontends.python.values.values import Tensor, Value, is_size
 from hagane.graph.types import dtype_name
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as taken
@@ -52,8 +53,9 @@ def view(t: Core, self: Value, *shape: Value, **named: Value) -> Tensor:
     """Return the tensor with another shape, of which one size may be -1."""
     if not shape and named.keys() <= {"shape", "size", "dtype"}:
         shape = tuple(named.values())
-    if len(shape) == 1 and isinstance(shape[0], DType):
-        return _same_bytes(t, self, shape[0].dtype)
+    wanted = element_type(shape[0]) if len(shape) == 1 else None
+    if wanted is not None:
+        return _same_bytes(t, self, wanted)
     return reshape(t, self, sizes(t, shape))
 
 

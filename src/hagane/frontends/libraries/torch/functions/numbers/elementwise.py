@@ -101,7 +101,7 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
     plain = category(a.dtype) == 2 or counted or name != "pow"
     if a.dtype == BOOL or category(a.dtype) == 3 or name == "floordiv" or not plain:
         made = broadcast_typed(t, BINARY.get(name, "Div"), a, b, a.dtype)
-        if name == "floordiv" and a.dtype in (INT64, ir.DataType.INT32):
+        if name == "floordiv" and category(a.dtype) == 1:
             return computed(t, made, division.floor_quotient, a, b)
         if name == "pow" and a.dtype.is_integer() and a.dtype != BOOL:
             return computed(t, made, division.whole_power, a, b)

@@ -28,8 +28,9 @@ from hagane.ops.functions.numbers.elementary import cast as to_dtype
 from hagane.ops.functions.numbers.elementary import swapped
 from hagane.ops.functions.sums import factors, linalg, statistics
 from hagane.ops.functions.tensors import parts
-from hagane.symbolic import Dim, minimum
-from hagane.symbolic.logic import negate
+from hagane.symbolic import Dim, definitely_equal, minimum
+from hagane.symbolic.logic import both, negate
+from hagane.symbolic.path import Verdict
 
 
 def matrices(t: Core, value: Value, what: str, *, square: bool = False) -> Tensor:
@@ -244,12 +245,12 @@ _eigen("eigvals", vectors=False)
 
 
 def _solution(
-    t: Core, x: Tensor, b: Tensor, what: str, matrix: Callable[[Any], Any] | None = lambda x: x
-) -> Tensor:
-    """Return the type of X in A X = B; B holds vectors if it has an axis less than A."""
+    t: Core, x: Tensor, b: Tensor, what: str,
+    matrix: Callable[[Any], Any] | None = lambda x: x, *, vectors: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return the type of X in A X = B, where B holds matrices or vectors."""
     same_dtype(t, x, b, f"A and B of {what}")
     left, right = shape_of(t, x), shape_of(t, b)
-    vectors = len(right) == 1 or len(right) == len(left) - 1
     if t.emit.differ(left[-2], right[-1 if vectors else -2]):
         t.fail(
             "shape-mismatch",
@@ -276,38 +277,64 @@ def _solution(
     return built(t, made, solved, x, b)
 
 
+def _turned_solution(
+    t: Core, x: Tensor, b: Tensor, what: str, matrix: Callable[[Any], Any] | None = lambda x: x
+) -> Tensor:
+    """Return the type of X in X A = B, where B holds matrices; ``matrix`` is of A transposed."""
+    x, b = (t.call_library("torch.transpose", [one, -2, -1]) for one in (x, b))
+    made: Tensor = t.call_library("torch.transpose", [_solution(t, x, b, what, matrix), -2, -1])
+    return made
+
+
+def _are_vectors(t: Core, x: Tensor, b: Tensor, *, left: bool = True) -> bool:
+    """Whether B holds vectors for PyTorch: by one axis, or A's shape without its columns.
+
+    Where sizes leave that open, B holds matrices if they fit A, and sizes of vectors are ruled out.
+    """
+    rows, right, known = shape_of(t, x)[:-1], shape_of(t, b), t.knowledge
+    if len(right) < 2 or len(right) != len(rows):
+        return len(right) == 1
+    pairs = [(a, c) for a, c in zip(rows, right, strict=True) if not definitely_equal(a, c)]
+    alike = both(*(known.equal(a, c) for a, c in pairs))
+    if not pairs or not known.possible(alike):
+        return not pairs
+    if known.same(rows[-1], right[-2 if left else -1]).verdict is not Verdict.PROVED:
+        return t.emit.restrict(alike, " and ".join(f"{a} == {c}" for a, c in pairs))
+    text = " or ".join(f"{a} != {c}" for a, c in pairs)
+    return not t.emit.restrict(negate(alike), f"{text} (B holds matrices)")
+
+
 @TORCH.function("linalg.solve")
 def solve(t: Core, A: Value, B: Value, *, left: Value = True) -> Tensor:
-    """Return X with A X = B (or X A = B)."""
-    x = matrices(t, A, "solve", square=True)
-    if left is False:
-        return _from_right(t, lambda a, b: solve(t, a, b), A, B)
-    return _solution(t, x, need_tensor(t, B, "B"), "solve")
-
-
-def _from_right(t: Core, solved: Callable[..., Tensor], A: Value, B: Value) -> Tensor:
-    """Return X with X A = B, by a function that solves A X = B."""
-    given = [need_tensor(t, v, name) for v, name in ((A, "A"), (B, "B"))]
-    if len(shape_of(t, given[1])) < 2:
-        t.fail("rank", f"solve from the right takes matrices B, got {t.show(given[1])}", given[1])
-    turned = [t.call_library("torch.transpose", [x, -2, -1]) for x in given]
-    found: Tensor = t.call_library("torch.transpose", [solved(*turned), -2, -1])
-    return found
+    """Return X with A X = B, or X A = B."""
+    x, b = matrices(t, A, "solve", square=True), need_tensor(t, B, "B")
+    vectors = _are_vectors(t, x, b, left=left is not False)
+    if left is not False:
+        rule = (lambda x: x) if left is True else None
+        return _solution(t, x, b, "solve", rule, vectors=vectors)
+    if vectors:
+        t.fail(
+            "rank",
+            f"solve: expected matrices in B where left=False, got {t.show(x)} and {t.show(b)}",
+            x,
+            b,
+            remedy="a row more: B.unsqueeze(-2)",
+        )
+    return _turned_solution(t, x, b, "solve")
 
 
 @TORCH.function("linalg.solve_triangular")
 def solve_triangular(
     t: Core, A: Value, B: Value, *, upper: Value, left: Value = True, unitriangular: Value = False
 ) -> Tensor:
-    """Return X with A X = B (or X A = B), A being triangular."""
-    x = matrices(t, A, "solve_triangular", square=True)
-    if left is False and isinstance(upper, bool):
-        return _from_right(t, lambda a, b: solve_triangular(
-            t, a, b, upper=not upper, unitriangular=unitriangular), A, B)  # fmt: skip
+    """Return X with A X = B, or X A = B, A being triangular."""
+    x, b = (matrices(t, A, "solve_triangular", square=True),
+            matrices(t, B, "solve_triangular"))  # fmt: skip
     rule = None
-    if left is True and isinstance(upper, bool) and isinstance(unitriangular, bool):
-        rule = partial(linalg.triangle_of, upper=upper, ones=unitriangular)
-    return _solution(t, x, matrices(t, B, "solve_triangular"), "solve_triangular", rule)
+    if all(isinstance(v, bool) for v in (left, upper, unitriangular)):
+        rule = partial(linalg.triangle_of, upper=upper is left, ones=unitriangular)
+    solution = _turned_solution if left is False else _solution
+    return solution(t, x, b, "solve_triangular", rule)
 
 
 @TORCH.function("triangular_solve", methods=("triangular_solve",))
@@ -338,8 +365,8 @@ def cholesky_solve(t: Core, B: Value, L: Value, upper: Value = False) -> Tensor:
 def lstsq(t: Core, A: Value, B: Value, *_: Value, **__: Value) -> Value:
     """Return X that minimises the distance of A X to B."""
     x = matrices(t, A, "lstsq")
-    found = _solution(t, x, need_tensor(t, B, "B"), "lstsq", None)
     right = need_tensor(t, B, "B")
+    found = _solution(t, x, right, "lstsq", None, vectors=_are_vectors(t, x, right))
     if category(x.dtype) != 3 and len(shape_of(t, right)) == len(shape_of(t, x)):
         rows, columns = shape_of(t, x)[-2:]
         if t.knowledge.possible(t.knowledge.less(rows, columns)):  # the solution of least norm

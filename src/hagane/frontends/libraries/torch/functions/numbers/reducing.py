@@ -18,6 +18,7 @@ from hagane.frontends.libraries.torch.operands import (
     cast,
     category,
     dtype_of,
+    element_type,
     elements,
     need_float,
     need_tensor,
@@ -27,7 +28,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import own
-from hagane.frontends.python.values.values import DType, Tensor, Truth, Value
+from hagane.frontends.python.values.values import Tensor, Truth, Value
 from hagane.ops.functions.sums import linalg, statistics
 from hagane.ops.functions.tensors import ordering
 from hagane.symbolic import definitely_different, maximum
@@ -52,6 +53,9 @@ def reduced(
     supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
     if operator and x.dtype == dtype and supported and places:
         return t.op(operator, x, numbers, keepdims=int(bool(keepdim)))
+    if operator in ("ReduceMax", "ReduceMin") and x.dtype == dtype and category(dtype) < 2:
+        wide = cast(t, x, ir.DataType.INT32)
+        return cast(t, reduced(t, operator, wide, dim, keepdim, wide.dtype), dtype)
     shape = tuple(
         1 if place in places else size_
         for place, size_ in enumerate(shape_of(t, x))
@@ -98,7 +102,7 @@ def _sum_like(name: str, operator: str) -> None:
         **keywords: Value,
     ) -> Tensor:
         x = need_tensor(t, input, "input")
-        if isinstance(dim, DType):
+        if element_type(dim) is not None:
             dim, dtype = None, dim
         wanted = dtype_of(dtype, INT64 if category(x.dtype) < 2 else x.dtype)
         x = cast(t, x, wanted)
@@ -125,8 +129,7 @@ def _mean_like(name: str, operator: str) -> None:
         **keywords: Value,
     ) -> Tensor:
         x = need_tensor(t, input, "input")
-        if isinstance(dtype, DType):
-            x = cast(t, x, dtype.dtype)
+        x = cast(t, x, dtype_of(dtype, x.dtype))
         if isinstance(dim, bool):
             dim = None
         if category(x.dtype) < 2:

@@ -74,6 +74,8 @@ _KEEPING = {
     "neg": "Neg", "negative": "Neg", "abs": "Abs", "absolute": "Abs", "floor": "Floor",
     "ceil": "Ceil", "sign": "Sign",
 }  # fmt: skip
+_SIGNED = (INT64, ir.DataType.INT32, ir.DataType.INT16, ir.DataType.INT8)
+_WHOLE = ("floor", "ceil", "trunc", "fix")  # which leave integers as they are
 # name -> the arguments beside the input with their defaults, and the function over the builder.
 _ACTIVATIONS: dict[str, tuple[dict[str, Value], Callable[..., Any] | None]] = {
     "relu": ({}, lambda x: op("Relu", x)), "selu": ({}, activations.selu),
@@ -107,8 +109,8 @@ def _unary(name: str, operator: str, real: bool) -> None:
     def function(t: Core, input: Value, *, out: Value = None) -> Tensor:
         x = need_tensor(t, input, "input")
         x = as_float(t, x) if real else x
-        if operator in ("Floor", "Ceil") and category(x.dtype) == 1:
-            return apply_(t, "", x)
+        if name in _WHOLE and category(x.dtype) == 1:
+            return computed(t, x, lambda x: op("Identity", x), x)
         if operator == "Neg" and x.dtype == ir.DataType.UINT8:  # (ONNX has none of these)
             return computed(t, x, lambda x: op("Sub", activations.number_like(0, x), x), x)
         if operator == "Abs" and category(x.dtype) == 3:
@@ -264,7 +266,7 @@ def _activation(
         made = apply_(t, "", x)
         given = {**settings, **dict(zip(allowed, arguments, strict=False)), **keywords}
         passed = [given[key] for key in settings]
-        wide = category(x.dtype) == 2 or (x.dtype == INT64 and name in ("relu", "relu6"))
+        wide = category(x.dtype) == 2 or (x.dtype in _SIGNED and name in ("relu", "relu6"))
         if function_of is None or not wide or not all(_is_setting(item) for item in passed):
             return made
         if given.get("training") is True:  # slopes are drawn
@@ -287,7 +289,8 @@ def _is_setting(value: Value) -> bool:
 
 def relu_method(t: Core, self: Value) -> Tensor:
     """Return max(0, x)."""
-    return apply_(t, "Relu" if category(self.dtype) == 2 else "", self)
+    plain = category(self.dtype) == 2 or self.dtype in _SIGNED
+    return apply_(t, "Relu" if plain else "", self)
 
 
 TORCH.method("relu", "relu_")(relu_method)
