@@ -30,6 +30,17 @@ Handler = Callable[..., Value]
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
 
+# Arguments of PyTorch and NumPy by names that no function of the tables has, though some are
+# nearly called so.
+_SELDOM = frozenset(
+    ("allow_retain_graph", "arg", "aweights", "betas", "bound", "centered", "counter", "d_model",
+     "datasets", "defaultfmt", "device_ids", "dropout", "factor", "filling_values", "from_", "func",
+     "fweights", "iaxis", "identity", "kdim", "length", "mat", "max_momentum", "median", "mod",
+     "modules", "n_classes", "nout", "num_embeddings", "num_parameters", "offsets", "out1", "out2",
+     "output_dtype", "params", "range", "scale_a", "scale_b", "scales", "sci_mode", "sep", "shared",
+     "sign", "state", "threshold", "tol", "type", "type1", "type2", "vdim", "vec1")
+)  # fmt: skip
+
 
 class View:
     """The attributes of a layer, for the function that describes a call."""
@@ -205,7 +216,7 @@ class Table:
 
     def _refuse_misspelt(self, name: str, key: str) -> None:
         """Refuse an argument that no function of the library has, where one is called nearly so."""
-        if key in self._names_of_arguments or key in WITHOUT_EFFECT:
+        if key in self._names_of_arguments or key in WITHOUT_EFFECT or key in _SELDOM:
             return
         near = get_close_matches(key, self._names_of_arguments, 1, 0.8)
         if near:

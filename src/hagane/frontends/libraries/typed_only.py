@@ -71,6 +71,10 @@ TYPED_ONLY: dict[str, str] = {
         _DRAWN,
     ),
     **dict.fromkeys(
+        [f"numpy.{name}" for name in ("fromfile", "genfromtxt", "loadtxt", "memmap")],
+        "it reads a file, whose content a graph has not; read it outside, and pass the array",
+    ),
+    **dict.fromkeys(
         ("torch.polar", "torch.view_as_complex", "torch.imag", "torch.Tensor.imag",
          "torch.Tensor.cfloat", "torch.stft", "torch.istft", "torch.Tensor.stft",
          "torch.Tensor.istft", "torch.linalg.eig",

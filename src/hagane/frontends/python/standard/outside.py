@@ -26,7 +26,6 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     Wrapped,
-    is_plain,
     is_size,
 )
 from hagane.symbolic import minimum
@@ -162,8 +161,9 @@ class World(Executing):
         if isinstance(found, type) and module == "warnings":
             return Host(contextlib.nullcontext())
         name = getattr(found, "__name__", "")
-        if name in _ASKS and self.emit.builds and all(map(is_plain, arguments)):
-            question = partial(found, *arguments)
+        given = [self.real_of(value) for value in arguments] if name in _ASKS else [MISSING]
+        if self.emit.builds and all(value is not MISSING for value in given):
+            question = partial(found, *given)
             answer = question()
             self.observer.asked(found, question, answer)
             return self.lift(answer)
