@@ -136,3 +136,22 @@ def test_links_that_lead_nowhere_are_no_files_of_a_folder(
             main(["check", str(word)])
         assert (end.value.code or 0) == code
     assert "cannot be read: [Errno 40] Too many levels of symbolic links" in capsys.readouterr().out
+
+
+def test_files_that_no_import_names_are_read_anew(tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        {
+            "settings.py": "width = 3\n",
+            "net.py": SCALED.format(module="sizes").replace(
+                "from", "import sys\nsys.path.append('lib')\nfrom", 1
+            ),
+            "lib/sizes.py": "WIDTH = 3\n",
+        },
+    )
+    cache = ResultCache(tmp_path / "cache")
+    for _ in range(2):
+        (one,) = Review(Settings(tmp_path), [tmp_path / "net.py"], cache).run(
+            [Target(tmp_path / "net.py")]
+        )
+        assert not one.kept

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from uuid import uuid4
 
 from hagane.checking import SCRIPT, Report, Request, is_script
 from hagane.errors import HaganeError
@@ -14,7 +15,7 @@ from hagane.frontends.python.values.values import Place
 from hagane.reviewing.cache import key_of
 from hagane.reviewing.comments import comments_of, without_ignored
 from hagane.reviewing.files import real, sources
-from hagane.reviewing.imports import Imports, contents
+from hagane.reviewing.imports import Imports, contents, reads_more
 from hagane.reviewing.review import check, is_empty, source_of
 from hagane.reviewing.settings import Asked, Settings, settings_from
 
@@ -113,7 +114,8 @@ def _key(file: Path, settings: Settings, held: Mapping[Path, str]) -> str:
     has_project = (settings.root / "pyproject.toml").is_file()
     project = sources(settings.root) if has_project else file.parent.glob("*.py")
     imports = Imports([file, *project], texts)
-    return key_of(contents(imports.read_by(file), texts), repr(settings))
+    read = contents(imports.read_by(file), texts)
+    return uuid4().hex if reads_more(read) else key_of(read, repr(settings))
 
 
 def _checked(file: Path, settings: Settings, held: Mapping[Path, str]) -> Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from hagane.frontends.python.load.places import folders_of_imports, source_at
 from hagane.frontends.python.report.sources import read_source
 from hagane.reviewing.files import real
 
+_MORE = re.compile(rb"\bsys\.path\b|\bexec\s*\(")
 _INSTALLED = ("site-packages", "dist-packages")  # the folders of installed packages
 
 
@@ -132,6 +134,14 @@ def _on_disk(place: Path) -> set[Path]:
 
 def _forms(place: Path) -> tuple[Path, Path]:
     return place.with_suffix(".py"), place / "__init__.py"
+
+
+def reads_more(read: Mapping[Path, bytes]) -> bool:
+    """Whether a check may read files that no import names.
+
+    Such are programs that ``exec`` runs, and modules in folders that are added to ``sys.path``.
+    """
+    return any(_MORE.search(text) for path, text in read.items() if not _is_installed(path))
 
 
 def contents(paths: Iterable[Path], held: Mapping[Path, str] | None = None) -> dict[Path, bytes]:

@@ -18,7 +18,7 @@ from hagane.reviewing.cache import ResultCache, key_of
 from hagane.reviewing.cells import in_cells
 from hagane.reviewing.comments import comments_of, without_ignored
 from hagane.reviewing.files import Target
-from hagane.reviewing.imports import Imports, contents
+from hagane.reviewing.imports import Imports, contents, reads_more
 from hagane.reviewing.settings import Asked, Settings
 
 _NOTHING = "nothing to check in "
@@ -125,6 +125,9 @@ class Review:
     def _checked(self, file: Path, asked: Asked) -> tuple[Report, int, bool]:
         request = Request(file, asked.name, asked.inputs, asked.make, asked.sizes)
         read = contents(self.imports.read_by(file))
+        if reads_more(read):  # what it reads may change
+            report = check(request, no_import=self.settings.no_import)
+            return report, len(report.types), False
         words = [str(file), asked.name, asked.make, dict(asked.inputs), dict(asked.sizes)]
         key = key_of(read, json.dumps([*words, self.settings.no_import]))
         found = self.cache.get(key)

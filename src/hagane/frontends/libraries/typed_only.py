@@ -71,7 +71,7 @@ TYPED_ONLY: dict[str, str] = {
         _DRAWN,
     ),
     **dict.fromkeys(
-        [f"numpy.{name}" for name in ("fromfile", "genfromtxt", "loadtxt", "memmap")],
+        [f"numpy.{name}" for name in ("fromfile", "genfromtxt", "load", "loadtxt", "memmap")],
         "it reads a file, whose content a graph has not; read it outside, and pass the array",
     ),
     **dict.fromkeys(
