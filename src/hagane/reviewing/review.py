@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hagane.checking import SCRIPT, Report, Request, check_imported, check_source
-from hagane.frontends.python.load.lacking import is_installed, nearest_to
+from hagane.frontends.python.interpret.reading.packages import is_installed, nearest_to
 from hagane.frontends.python.report.findings import Problem
 from hagane.frontends.python.report.sources import read_source
 from hagane.reviewing.baseline import fingerprint, without_known

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hagane.frontends.python.load.lacking import nearest_to
+from hagane.frontends.python.interpret.reading.packages import nearest_to
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,

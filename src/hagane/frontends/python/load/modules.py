@@ -15,9 +15,14 @@ from types import MappingProxyType
 from typing import Any
 
 from hagane.frontends.python.interpret.reading.attributes import READ_INSTALLED
+from hagane.frontends.python.interpret.reading.packages import (
+    gives_up,
+    imported,
+    is_installed,
+    lacks,
+)
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.interpret.tables import Tables
-from hagane.frontends.python.load.lacking import gives_up, imported, is_installed, lacks
 from hagane.frontends.python.load.lazily import (
     alone,
     imported_name,

@@ -15,8 +15,8 @@ from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.leaving.exceptions import Raised
+from hagane.frontends.python.interpret.reading.packages import imported
 from hagane.frontends.python.interpret.running import Observer
-from hagane.frontends.python.load.lacking import imported
 from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import Given, UnknownValue, fill_defaults, like
 from hagane.frontends.python.values.sizes import Size
