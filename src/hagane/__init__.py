@@ -130,7 +130,7 @@ _PUBLIC = {
     "as_variable": "hagane.variable",
     "backward": "hagane.nn.autograd.backprop",
     "capture": "hagane.capturing",
-    "CompileNotice": "hagane.capturing.compiling",
+    "CompileNotice": "hagane.capturing.compiled",
     "compile": "hagane.capturing.compiling",
     "check": "hagane.checking",
     "config": "hagane.configuration",

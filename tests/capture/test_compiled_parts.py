@@ -115,3 +115,37 @@ def test_calls_of_several_threads_change_state_one_after_the_other() -> None:
     for thread in threads:
         thread.join()
     assert model.count.item() == 200
+
+
+def test_containers_have_their_items() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval()
+    compiled = hagane.compile(net)
+    assert len(compiled) == 2
+    assert compiled[0] is net[0]
+    assert [*compiled] == [*net]
+    assert bool(hagane.compile(nn.ReLU()))
+    assert isinstance(hagane.compile(nn.ModuleList([nn.ReLU()])), nn.ModuleList)
+
+
+class Renamed(nn.Module):
+    """Has an attribute that is called as an argument."""
+
+    def __init__(self, first: Any) -> None:
+        super().__init__()
+        self.x = first
+
+    def forward(self, x: Any) -> Any:
+        if self.x is None:
+            self.x = torch.zeros(1)
+        self.x = self.x + x
+        return self.x * 2
+
+
+@pytest.mark.parametrize("first", [None, torch.zeros(1), 0])
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+def test_state_may_have_the_name_of_an_argument(first: Any) -> None:
+    net = Renamed(first).eval()
+    compiled = hagane.compile(net)
+    with torch.no_grad():
+        assert [compiled(torch.ones(1)).item() for _ in range(3)] == [2, 4, 6]
+    assert net.x.item() == 3

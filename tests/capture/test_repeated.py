@@ -163,7 +163,7 @@ def test_a_call_that_the_one_before_changes_is_refused() -> None:
         hagane.capture(Reset(1.0), "float32[b, 3]")
 
 
-@pytest.mark.filterwarnings("ignore::hagane.capturing.compiling.CompileNotice")
+@pytest.mark.filterwarnings("ignore::hagane.capturing.compiled.CompileNotice")
 def test_compiled_calls_follow_a_cache() -> None:
     module, compiled = Anchors(keyed=True), hagane.compile(Anchors(keyed=True))
     with torch.no_grad():

@@ -48,7 +48,7 @@ class Clamped(Masked):
         return super().forward(x)
 
 
-@pytest.mark.filterwarnings("ignore::hagane.capturing.compiling.CompileNotice")
+@pytest.mark.filterwarnings("ignore::hagane.capturing.compiled.CompileNotice")
 @pytest.mark.parametrize("kind", [Multiplied, Called, Set, Clamped])
 def test_the_written_parameter_is_state_of_graph_and_module(kind: type[nn.Module]) -> None:
     torch.manual_seed(0)
@@ -90,7 +90,7 @@ class Symmetric(nn.Module):
         return weight.triu() + weight.triu(1).T
 
 
-@pytest.mark.filterwarnings("ignore::hagane.capturing.compiling.CompileNotice")
+@pytest.mark.filterwarnings("ignore::hagane.capturing.compiled.CompileNotice")
 @pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm", "own"])
 def test_weights_that_parameters_compute_follow_these(kind: str) -> None:
     torch.manual_seed(0)

@@ -22,7 +22,6 @@ from hagane.machine.cpu import (
     usable_cores,
 )
 from hagane.machine.folder import data_folder
-from hagane.machine.handlers import is_of_handler
 from hagane.machine.lock import Lock
 from hagane.machine.notices import notice
 
@@ -53,6 +52,13 @@ __all__ = [
     "processor_name",
     "usable_cores",
 ]
+
+
+def is_of_handler(error: BaseException) -> bool:
+    """Whether the handler of a signal raised an error: what ran meanwhile is not its cause."""
+    from hagane.machine import handlers  # which sessions that meet no error do without
+
+    return handlers.raised(error)
 
 
 def __getattr__(name: str) -> Any:

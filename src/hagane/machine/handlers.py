@@ -6,8 +6,8 @@ import signal
 from types import CodeType
 
 
-def is_of_handler(error: BaseException) -> bool:
-    """Whether the handler of a signal raised an error: what ran meanwhile is not its cause."""
+def raised(error: BaseException) -> bool:
+    """Whether the handler of a signal raised an error."""
     codes: set[CodeType] = set()
     for number in signal.valid_signals():
         handler = signal.getsignal(number)
