@@ -21,11 +21,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from hagane import prob, rl
     from hagane.capturing.capture import capture
-    from hagane.capturing.compiling import (
-        CompileNotice,
-        compile,  # noqa: A004
-        jit,
-    )
+    from hagane.capturing.compiled import CompileNotice
+    from hagane.capturing.compiling import compile, jit  # noqa: A004
     from hagane.capturing.exported import from_torch
     from hagane.capturing.trace import trace
     from hagane.checking import Report, Shaped, check
