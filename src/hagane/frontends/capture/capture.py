@@ -258,7 +258,7 @@ def _attempt(
     with DeepRecursion():
         try:
             root = root_of(interpreter, found, types, named)
-            observed.taken = _names_of(root)
+            observed.taken = set() if trains else _names_of(root)  # (models are arguments of steps)
             values = given(interpreter, kinds, root, types, named, attempt.names, held)
             attempt.arguments = tuple(values)
             observed.seed()
