@@ -184,3 +184,14 @@ def test_levels_of_loggers_are_asked_for() -> None:
     found = [compiled(torch.zeros(1)).item()]
     log.setLevel(logging.DEBUG)
     assert [*found, compiled(torch.zeros(1)).item()] == [0, 1]
+
+
+def test_functions_hide_modules_of_their_name() -> None:
+    def f(x: Any) -> Any:
+        from torch._higher_order_ops.associative_scan import associative_scan
+
+        return x + (associative_scan is None)
+
+    import torch._higher_order_ops.associative_scan  # noqa: F401
+
+    assert hagane.compile(f, fullgraph=True)(torch.ones(1)).item() == 1

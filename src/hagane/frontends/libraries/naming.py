@@ -355,6 +355,8 @@ def _lacks(owner: str, name: str) -> bool:
     real = real_named(owner)
     if not (isinstance(real, type | ModuleType) or callable(real)) or hasattr(real, name):
         return False
+    if hasattr(sys.modules.get(owner), name):  # a module that a function of its name hides
+        return False
     return not isinstance(real, ModuleType) or not _is_module(f"{real.__name__}.{name}")
 
 
