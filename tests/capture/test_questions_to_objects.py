@@ -192,6 +192,6 @@ def test_functions_hide_modules_of_their_name() -> None:
 
         return x + (associative_scan is None)
 
-    import torch._higher_order_ops.associative_scan  # noqa: F401
+    import torch._higher_order_ops.associative_scan
 
     assert hagane.compile(f, fullgraph=True)(torch.ones(1)).item() == 1
