@@ -69,6 +69,19 @@ def test_results_of_numpy(name: str) -> None:
     assert _seen(compiled, x) == _seen(NUMPY[name], x)
 
 
+@pytest.mark.parametrize("name", ["a row and a column", "cut", "transposed", "copied"])
+def test_results_of_arguments_that_lie_otherwise(name: str) -> None:
+    whole = torch.arange(36.0).reshape(6, 6) - 3
+    for given in (whole[1:5, ::2], whole[:3, 1:5].t()):
+        compiled = hagane.compile(TORCH[name], fullgraph=True)
+        ours, theirs = _flat(compiled(given)), _flat(TORCH[name](given))
+        for one, other in zip(ours, theirs, strict=True):
+            assert torch.equal(one, other)
+            memory = one.untyped_storage().data_ptr(), other.untyped_storage().data_ptr()
+            inside = [abs(at - whole.data_ptr()) < 4 * whole.numel() for at in memory]
+            assert inside[0] == inside[1]
+
+
 def test_parts_of_weights_and_state() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:

@@ -12,7 +12,7 @@ from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree
 from hagane.capturing.results import builder, leaves_of
 from hagane.capturing.tensors import array_of, returned, wants_gradients
 from hagane.capturing.variables import wants_way_back
-from hagane.capturing.variant import Variant, base_of
+from hagane.capturing.variant import Variant, lay_views
 from hagane.errors import KernelError
 
 MISSED = object()
@@ -105,8 +105,7 @@ class Shortcut:
         views = self._captured.views
         if views:
             made = dict(zip(self._names, found, strict=True))
-            for name, view in views.items():
-                made[name] = view.of(base_of(view, feeds, made), made[name])
+            lay_views(views, feeds, made)
             found = [*made.values()]
         return self._build(found)
 

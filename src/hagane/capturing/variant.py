@@ -257,8 +257,7 @@ class Variant:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
         if known is not None:
-            for name, view in self.captured.views.items():
-                made[name] = view.of(base_of(view, feeds, made), made[name])
+            lay_views(self.captured.views, feeds, made)
         tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
         given: dict[str, Any] = {}
         if self.captured.changes or self.captured.state:
@@ -335,11 +334,14 @@ class Variant:
         self.guards = self._guards()
 
 
-def base_of(view: View, feeds: Mapping[str, Any], made: Mapping[str, Any]) -> Any:
-    """Return the array in whose memory an output lies."""
-    if view.path:
-        return feeds[view.path]
-    return made[view.output] if view.output else _state_array(view.held)
+def lay_views(views: Mapping[str, View], feeds: Mapping[str, Any], made: dict[str, Any]) -> None:
+    """Put outputs into the memory of the arguments, tensors and other outputs that they view."""
+    for name, view in views.items():
+        if view.path:
+            base = feeds[view.path]
+        else:
+            base = made[view.output] if view.output else _state_array(view.held)
+        made[name] = view.of(base, made[name])
 
 
 def _is_torch_parameter(held: Any) -> bool:
@@ -454,4 +456,4 @@ def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
     return made
 
 
-__all__ = ["GraphFailed", "Pattern", "Variant", "base_of", "example_of", "made_variant"]
+__all__ = ["GraphFailed", "Pattern", "Variant", "example_of", "lay_views", "made_variant"]

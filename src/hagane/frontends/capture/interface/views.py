@@ -44,15 +44,24 @@ class View:
             base: The array.
             made: The output, with its own memory.
         """
-        found = base
-        for step in self.steps:
-            found = step(found, made.shape)
-            if found is None:
-                return made
-        if self.ordered and not found.flags.c_contiguous:
+        found = self._cut(base, made.shape)
+        if found is None:
             return made
+        if self.ordered and not found.flags.c_contiguous:
+            # Of an array that lies otherwise, the program may have asked for nothing.
+            alike = np.empty(base.shape, np.bool_)
+            plain = None if base.flags.c_contiguous else self._cut(alike, made.shape)
+            if plain is None or not plain.flags.c_contiguous:
+                return made
         same = found.shape == made.shape and found.dtype == made.dtype
         return found if same and np.may_share_memory(found, base) else made
+
+    def _cut(self, array: Any, sizes: Sizes) -> Any:
+        for step in self.steps:
+            array = step(array, sizes)
+            if array is None:
+                break
+        return array
 
 
 def view_of(tensor: Tensor, bases: Mapping[ir.Value, View]) -> View | None:
