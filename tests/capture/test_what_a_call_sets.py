@@ -124,3 +124,35 @@ def test_results_are_sets_of_their_own() -> None:
     assert found == ({1, 2}, frozenset("a"))
     found[0].add(3)
     assert compiled(torch.ones(2))[0] == {1, 2}
+
+
+def _adds(kept: Any = torch.zeros(2)) -> Any:  # noqa: B008
+    kept += 1
+    return kept.clone()
+
+
+def _turns_off(x: Any) -> Any:
+    torch.set_grad_enabled(False)
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (lambda x: x + Counted.add(), "the call sets 'count' of the class Counted"),
+        (lambda x: x + _adds(), "the call writes into a Tensor that is no attribute"),
+        (_turns_off, "the call leaves gradients on or off"),
+    ],
+)
+def test_what_no_graph_sets_is_named(program: Any, told: str) -> None:
+    with pytest.raises(hagane.errors.CaptureError, match=told):
+        hagane.compile(program, fullgraph=True)(torch.zeros(2))
+
+
+def test_an_argument_with_attributes_is_named() -> None:
+    compiled = hagane.compile(lambda x: x + 2 if hasattr(x, "marked") else x + 1)
+    compiled(torch.zeros(1))
+    marked = torch.zeros(1)
+    marked.marked = True  # type: ignore[attr-defined]
+    with pytest.warns(hagane.CompileNotice, match="attributes that the program gave it"):
+        assert compiled(marked).item() == 2
