@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,8 @@ def serve(engine: str, name: str, threads: int) -> None:
     import numpy as np
     import torch
     from compiled_programs import PROGRAMS
-    from library_models import import_torchvision
 
     import hagane
-
-    if find_spec("torchvision") is not None:  # transformers imports it, too
-        import_torchvision()
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)

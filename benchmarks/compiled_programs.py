@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
+from library_models import import_torchvision
 from torch import nn
 
 Array = Any
@@ -104,11 +106,18 @@ class TorchDecoder(nn.Module):
         return torch.stack(tokens)
 
 
+def import_libraries() -> None:
+    """Import torchvision, which transformers imports too, and with it much of ``torch.compile``."""
+    if find_spec("torchvision") is not None:
+        import_torchvision()
+
+
 class Step(nn.Module):
     """A step of GPT-2 with a cache of keys and values."""
 
     def __init__(self) -> None:
         super().__init__()
+        import_libraries()
         from transformers import GPT2Config, GPT2LMHeadModel
 
         self.model = GPT2LMHeadModel(GPT2Config(attn_implementation="sdpa"))
@@ -132,6 +141,7 @@ class Bert(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+        import_libraries()
         from transformers import BertConfig, BertModel
 
         self.model = BertModel(BertConfig())
@@ -145,6 +155,7 @@ def picture(name: str) -> Callable[[], Any]:
     """Return the maker of a classifier of torchvision."""
 
     def make() -> Any:
+        import_libraries()
         import torchvision
 
         return torchvision.models.get_model(name, weights=None)

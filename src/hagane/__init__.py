@@ -126,7 +126,7 @@ _PUBLIC = {
     "as_array": "hagane.variable",
     "as_variable": "hagane.variable",
     "backward": "hagane.nn.autograd.backprop",
-    "capture": "hagane.capturing",
+    "capture": "hagane.capturing.capture",
     "CompileNotice": "hagane.capturing.compiled",
     "compile": "hagane.capturing.compiling",
     "check": "hagane.checking",

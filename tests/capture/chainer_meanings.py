@@ -25,7 +25,7 @@ import onnxruntime
 
 import hagane
 import hagane.links as L  # noqa: N812
-from hagane.capturing import model_of
+from hagane.capturing.capture import model_of
 from hagane.errors import CaptureError, HaganeError
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables

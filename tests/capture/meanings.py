@@ -19,7 +19,7 @@ import onnxruntime
 import torch
 
 import hagane
-from hagane.capturing import model_of
+from hagane.capturing.capture import model_of
 from hagane.errors import CaptureError, HaganeError
 from hagane.frontends.capture.capture import capture_object
 from hagane.frontends.libraries.meaning import MeaningTables

@@ -20,7 +20,7 @@ import pytest
 import torch
 
 import hagane
-from hagane.capturing import CaptureNotice
+from hagane.capturing.capture import CaptureNotice
 from hagane.errors import CaptureError
 from hagane.graph import to_proto
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hagane
-from hagane.capturing import Verified
+from hagane.capturing.difference import Verified
 from hagane.cli import build_app
 
 SOURCE = """

@@ -424,7 +424,7 @@ def test_compiled_modules_keep_pairs_of_tensors_too() -> None:
     with torch.no_grad():
         agrees(3)
         for size in (5, 4):
-            with pytest.warns(hagane.capturing.CompileNotice, match="captured anew"):
+            with pytest.warns(hagane.CompileNotice, match="captured anew"):
                 agrees(size)
 
 

@@ -39,6 +39,7 @@ from hagane.errors import CaptureError, InvalidArgument, KernelError
 from hagane.frontends.capture.capture import GLOBAL_HOOKS, has_global_hooks
 from hagane.frontends.capture.interface.reads import NameRead
 from hagane.frontends.capture.interface.rebuilding import rebuilt
+from hagane.machine.collector import collector_at_rest
 
 _MAX_VARIANTS = 16  # graphs for one kind of call
 _OWN = frozenset(
@@ -294,7 +295,8 @@ class Compiled:
                 )
             if len(known) >= _MAX_VARIANTS:
                 known.remove(broken[-1])
-            made = self._captured(key, tree, found, by_place)
+            with collector_at_rest():  # nearly all that a capture makes stays
+                made = self._captured(key, tree, found, by_place)
             if made.reads.reads or not made.problems:
                 known.insert(0, made)  # others failed before anything was read: tried again
             return made
@@ -306,9 +308,6 @@ class Compiled:
         found: Sequence[TensorLeaf | NumberLeaf],
         by_place: int,
     ) -> Variant:
-        from hagane.native import begin_engine
-
-        begin_engine()
         start = time.perf_counter()
         first: Variant | None = None
         for pattern in _ladder(self._pattern(key, found), found):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from hagane.capturing.compiled import compiled
 from hagane.errors import InvalidArgument
+from hagane.frontends.capture.interface.unchanged import unchanged
+from hagane.machine.collector import collector_at_rest
+from hagane.native import begin_engine
+from hagane.runtime.chosen import level_of
+from hagane.runtime.options import SessionOptions
 
 
 def compile(
@@ -75,7 +80,9 @@ def compile(
                 "hagane.compile: fullgraph, explain and dynamic are not for a step of training, "
                 "which is always one graph"
             )
-        from hagane.training import step
+        _begin()
+        with collector_at_rest():
+            from hagane.training import step
 
         own = any(kind.__module__.startswith("hagane.nn.") for kind in type(optimizer).__mro__)
         make: Any = step.LinkStep if own else step.TorchStep
@@ -94,7 +101,16 @@ def compile(
     name = next((name for name, value in of_steps.items() if value is not None), None)
     if name is not None:
         raise InvalidArgument(f"hagane.compile: {name} is for a step of training; give optimizer=")
+    _begin()
+    with collector_at_rest():
+        from hagane.capturing.compiled import compiled
+
     return compiled(model, fullgraph, explain, dynamic)
+
+
+def _begin() -> None:
+    """Have the engine made, on a machine that has none, while the modules of captures are read."""
+    begin_engine(level_of(SessionOptions()), [unchanged] if "torch" in sys.modules else [])
 
 
 def jit(function: Any = None, optimizer: Any = None, **options: Any) -> Any:

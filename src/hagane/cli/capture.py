@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from hagane.capturing import CaptureNotice, capture, verified
+from hagane.capturing.capture import CaptureNotice, capture
+from hagane.capturing.difference import verified
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.enter.explore import import_file
 from hagane.graph import save

@@ -459,11 +459,11 @@ def load_module(
     folders = (sysconfig.get_paths()["include"], *include)
     if not (Path(folders[0]) / "Python.h").exists():
         return None
-    with _making:
+    with _making.setdefault(name, Lock()):
         return _module(name, source, compiler, folders, also)
 
 
-_making = Lock()
+_making: dict[str, Lock] = {}
 
 
 @cache

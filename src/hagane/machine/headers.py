@@ -16,6 +16,7 @@ from pathlib import Path
 from hagane.errors import NoCompiler
 from hagane.machine.cache import CodeCache
 from hagane.machine.compiler import Compiler
+from hagane.machine.lock import Lock
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # A function's definition, and the name and arguments at the end of what stands before its body.
@@ -23,6 +24,9 @@ _DEFINITION = re.compile(
     r"^(?:extern|static)\b([^;{}#]*)(?:\n\{\n(?:[^}\n].*\n|\n)*\}|\{.*\})[ \t]*\n", re.MULTILINE
 )
 _SIGNATURE = re.compile(r"(\w+)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)\s*$")
+
+
+_making = Lock()
 
 
 class Header:
@@ -38,6 +42,14 @@ class Header:
     def __init__(self, cache: CodeCache, compiler: Compiler, text: str, flags: Sequence[str]):
         self._cache, self._compiler = cache, compiler
         self._text, self._flags = text, tuple(flags)
+
+    def make(self) -> None:
+        """Translate the header, if no process has on this machine.
+
+        Raises:
+            NoCompiler: It cannot be translated.
+        """
+        _ = self._lean
 
     def begin(self, sources: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
         """Return sources that begin with the header, and the flags with which they find it.
@@ -61,7 +73,8 @@ class Header:
             (folder / "whole.h").write_text(self._text, encoding="utf-8")
             self._compiler.precompile(folder / "whole.h", self._flags)
 
-        return self._cache.get_folder(self._key("header"), make)
+        with _making:
+            return self._cache.get_folder(self._key("header"), make)
 
     @cached_property
     def _lean(self) -> tuple[Path, frozenset[str]]:
@@ -75,7 +88,8 @@ class Header:
                 self._translate(folder, lean)
             (folder / "left_out").write_text(" ".join(sorted(lean.left_out)), encoding="utf-8")
 
-        folder = self._cache.get_folder(self._key("lean header 3"), make)
+        with _making:  # by one thread: the others need it too
+            folder = self._cache.get_folder(self._key("lean header 3"), make)
         names = (folder / "left_out").read_text(encoding="utf-8").split()
         return folder, frozenset(names)
 

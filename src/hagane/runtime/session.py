@@ -115,7 +115,7 @@ class InferenceSession:
         if is_native(self._options):
             from hagane.native.run.engine import begin_engine
 
-            begin_engine()
+            begin_engine(level_of(self._options))
         from hagane.runtime.opened import Opened
 
         if self._options.enable_profiling:

@@ -45,19 +45,20 @@ _making = Lock()
 
 @cache
 def _compiled_engine(compiler: Compiler) -> Engine:
-    source = c_source(*ENGINE_PARTS)
-    cache_ = CodeCache("native")
-    flags = (*_ENGINE_FLAGS, *extra_flags())
-    key = "\0".join((source, *flags, *compiler.command, compiler.version))
-
     def make(folder: Path) -> Path:
         written = folder / "engine.c"
-        written.write_text(source, encoding="utf-8")
+        written.write_text(c_source(*ENGINE_PARTS), encoding="utf-8")
         library = folder / "engine.so"
         compiler.build([written], library, flags, libraries=("-lpthread",))
         return library
 
-    return cache_.load(key, make, Engine)
+    flags = (*_ENGINE_FLAGS, *extra_flags())
+    return CodeCache("native").load(_engine_key(compiler), make, Engine)
+
+
+def _engine_key(compiler: Compiler) -> str:
+    flags = (*_ENGINE_FLAGS, *extra_flags())
+    return "\0".join((c_source(*ENGINE_PARTS), *flags, *compiler.command, compiler.version))
 
 
 def load_engine() -> Engine:
@@ -70,11 +71,16 @@ def load_engine() -> Engine:
         return known_engine(_compiled_engine(find_compiler()))
 
 
-def begin_engine() -> None:
-    """Have threads make the engine and its module while a model is read, if this is their first use.
+def begin_engine(level: Level, more: Sequence[Callable[[], object]] = ()) -> None:
+    """Have threads make what no model is needed for while one is read, if this is its first use.
 
-    That takes two cores for a second on a new machine, and whoever needs them waits for what is left
-    of it. A failure is left to the session that needs them, which says what is wrong.
+    These are the engine, its module and the kernels' header. That takes two cores for a second on a
+    new machine, and whoever needs them waits for what is left of it. A failure is left to the session
+    that needs them, which says what is wrong.
+
+    Args:
+        level: The instructions of the kernels.
+        more: Functions that make other modules.
     """
 
     def make(load: Callable[[], object]) -> None:
@@ -82,8 +88,22 @@ def begin_engine() -> None:
             load()
 
     if not _compiled_engine.cache_info().currsize:
-        for load in (load_engine, load_extension):
-            threading.Thread(target=make, args=(load,), name="hagane-engine", daemon=True).start()
+        for load in (load_engine, load_extension, lambda: _make_header(level), *more):
+            # A process that ends meanwhile waits for them: files that they write would be removed.
+            threading.Thread(target=make, args=(load,), name="hagane-engine").start()
+
+
+def _make_header(level: Level) -> None:
+    """Translate the kernels' header on a machine that has no engine yet."""
+    cache_, compiler = CodeCache("native"), find_compiler()
+    if cache_.find(_engine_key(compiler)) is None:
+        from hagane.machine.headers import Header  # where kernels are cached nothing needs it
+
+        Header(cache_, compiler, c_source(*HEADER), _kernel_flags(level)).make()
+
+
+def _kernel_flags(level: Level) -> tuple[str, ...]:
+    return (*KERNEL_FLAGS, *level.flags, *extra_flags())
 
 
 def kernel_name(code: str) -> str:
@@ -119,7 +139,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: Level, jobs: int | None = 
     codes = {kernel_name(kernel.code): kernel.code for kernel in kernels if kernel.code}
     functions = function_names(kernels)
     compiler = find_compiler()
-    flags = (*KERNEL_FLAGS, *level.flags, *extra_flags())
+    flags = _kernel_flags(level)
     header = c_source(*HEADER)
     called = (f"{name} {function}" for name, function in sorted(functions.items()))
     key = "\0".join((*called, header, *flags, *compiler.command, compiler.version))

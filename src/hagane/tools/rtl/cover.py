@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hagane.machine.collector import collector_at_rest
 from hagane.symbolic.term import Term
 from hagane.tools.rtl.circuit.cycle import CycleModel
 from hagane.tools.rtl.circuit.design import Design, flatten
@@ -56,21 +56,9 @@ _CERTAIN = 0.4  # of what is left, for tests that hold for all starts
 
 def load(sources: Sources) -> tuple[Design, CycleModel]:
     """Elaborate sources and build the model of one cycle."""
-    with _collector_at_rest():
+    with collector_at_rest():
         design = flatten(elaborate(sources))
         return design, build_model(design)
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Keep the garbage collector from going through millions of terms: they make no cycles."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 def cover(
@@ -106,7 +94,7 @@ def cover(
         folder = Path(name)
         sources = bind_assertions(sources, assertions, folder)
         model = None
-        with _collector_at_rest():
+        with collector_at_rest():
             try:
                 design = flatten(elaborate(sources))
                 with suppress(TimeUp), within(_MODEL * budget.seconds + started - clock()):

@@ -7,14 +7,12 @@ is finished leaves its columns beside the log (``columns.npz``), so that nothing
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import io
 import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hagane.machine.collector import collector_at_rest
 from hagane.tools.rl.logs.folder import LOG_NAME, open_regular
 
 Floats = npt.NDArray[np.float32]
@@ -81,7 +80,7 @@ class Log:
         tail = raw[whole:].strip()
         if tail and _loads(tail) is not None:
             whole = len(raw)
-        with _without_collection():
+        with collector_at_rest():
             self._take(raw[:whole])
 
     def keep(self) -> None:
@@ -229,18 +228,6 @@ def _checksum(file: io.BufferedReader, end: int) -> int:
     """Return a checksum of the last bytes of the part of a log that was read."""
     file.seek(max(0, end - 4096))
     return zlib.crc32(file.read(min(end, 4096)))
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Hold garbage collection off: a hundred thousand new rows would set it off again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _loads(line: bytes) -> dict[str, Any] | None:
