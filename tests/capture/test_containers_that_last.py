@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,21 @@ class Written(nn.Module):
         return self.state[0] + self.state[1]
 
 
+class Frames(nn.Module):
+    """The last pictures and the oldest of others, in deques."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: deque[Any] = deque([torch.zeros(4)] * 3, maxlen=3)
+        self.waiting: deque[Any] = deque([torch.ones(4), torch.zeros(4)])
+
+    def forward(self, x: Any) -> Any:
+        self.last.append(x.sum(0))
+        oldest = self.waiting.popleft()
+        self.waiting.append(x[0])
+        return torch.stack(tuple(self.last)).mean(0) - oldest
+
+
 class Swapped(nn.Module):
     """Two states that change places, where the data are positive."""
 
@@ -91,7 +107,10 @@ class Layers(nn.Module):
         return x
 
 
-@pytest.mark.parametrize("make", [Grown, Named, Written, Swapped, Layers])
+LASTING = ("keys", "state", "last", "waiting")
+
+
+@pytest.mark.parametrize("make", [Grown, Named, Written, Swapped, Layers, Frames])
 def test_calls_change_them_as_the_original_does(make: Callable[[], nn.Module]) -> None:
     torch.manual_seed(0)
     ours = make().eval()
@@ -104,13 +123,18 @@ def test_calls_change_them_as_the_original_does(make: Callable[[], nn.Module]) -
             torch.testing.assert_close(compiled(x), theirs(x))
             if call == 6:  # others in their place
                 for net in (ours, theirs):
-                    for name in ("keys", "state"):
+                    for name in LASTING:
                         if hasattr(net, name):
                             setattr(net, name, copy.deepcopy(getattr(net, name)))
     assert len(compiled.captures) <= 5
-    for name in ("keys", "state"):
+    for name in LASTING:
         if hasattr(theirs, name):
-            torch.testing.assert_close(getattr(ours, name), getattr(theirs, name))
+            mine, kept = getattr(ours, name), getattr(theirs, name)
+            assert type(mine) is type(kept)
+            if isinstance(kept, deque):
+                assert mine.maxlen == kept.maxlen
+                mine, kept = [*mine], [*kept]
+            torch.testing.assert_close(mine, kept)
 
 
 def test_those_that_grow_are_changed_in_python() -> None:

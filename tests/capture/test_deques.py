@@ -128,3 +128,65 @@ def test_bounds_and_deletions_that_the_data_decide_are_refused() -> None:
     ):
         with pytest.raises(hagane.errors.CaptureError, match=reason):
             hagane.capture(program, "int64[n]")
+
+
+X = torch.arange(6.0).reshape(2, 3)
+STATIC = {
+    "its class": lambda x: x * isinstance(deque([1]), list) + (type(deque([1])) is deque),
+    "compared with a list": lambda x: x * (deque([1, 2]) == [1, 2]) + (deque([1]) != [1]),
+    "compared with another": lambda x: x * (deque([1, 2]) < deque([1, 3])) + (2 in deque([2], 3)),
+    "the most items": lambda x: x * deque([1, 2], 3).maxlen,
+    "added": lambda x: x * len(deque([1, 2], 3) + deque([3, 4])),
+    "repeated": lambda x: x * len(deque([1, 2], 3) * 3) + sum(2 * deque([1, 2], 3)),
+    "returned": lambda x: (deque([x, 2 * x, 3 * x], 2), [deque([x])], {"a": deque([1, x], 2)}),
+    "one of two": lambda x: sum(deque([x, x], 2) if x.sum() > 3 else deque([x, -x], 2)),
+    "returned of two": lambda x: deque([x, x], 2) if x.sum() > 3 else deque([x, -x], 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_a_deque_is_no_list(name: str) -> None:
+    program = STATIC[name]
+    found = hagane.compile(program, fullgraph=True)(X)
+    assert told(found) == told(program(X))
+
+
+ERRORS = {
+    "a slice": lambda x: x * deque([1, 2, 3])[1:][0],
+    "a list and a deque": lambda x: x * sum(list(x.shape) + deque([1])),
+    "a method of lists": lambda x: deque([2, 1]).sort(),
+    "no room": lambda x: x * deque([1, 2, 3], 3).insert(1, 9),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_of_deques_are_those_of_python(name: str) -> None:
+    with pytest.raises((TypeError, AttributeError, IndexError)) as expected:
+        ERRORS[name](X)
+    with pytest.raises(expected.type), pytest.warns(hagane.CompileNotice):
+        hagane.compile(ERRORS[name])(X)
+
+
+def told(value: Any) -> Any:
+    """Return a result with the classes of its containers."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, deque):
+        return "deque", value.maxlen, [told(item) for item in value]
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [told(item) for item in value]
+    return {k: told(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def test_a_deque_that_is_an_argument_is_the_callers() -> None:
+    def program(x, held):
+        held.append(2 * x)
+        return held, sum(held)
+
+    compiled = hagane.compile(program, fullgraph=True)
+    mine, other = deque([X, -X], maxlen=2), deque([X, -X], maxlen=2)
+    for turn in range(3):
+        want, got = program(X + turn, mine), compiled(X + turn, other)
+        assert got[0] is other
+        assert told(got) == told(want)
+    assert len(compiled.captures) == 1

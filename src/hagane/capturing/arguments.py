@@ -7,7 +7,7 @@ import functools
 import inspect
 import sys
 import types
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -92,6 +92,10 @@ class Reader:
             made.items = {k: self.read(v, joined(path, k)) for k, v in items}
         elif isinstance(value, list):
             made.items = [self.read(v, joined(path, i)) for i, v in enumerate(list.copy(value))]
+        elif type(value) is deque:
+            made.items = [self.read(v, joined(path, i)) for i, v in enumerate(value.copy())]
+            made.attributes = {"maxlen": value.maxlen}
+            return made
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
             pairs = zip(value._fields, value, strict=True)
             made.attributes = {name: self.read(v, joined(path, name)) for name, v in pairs}

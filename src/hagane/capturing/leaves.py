@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -171,6 +172,11 @@ def _copied(part: Object, build: Callable[[Any], Any], made: dict[int, Any]) -> 
         made[id(part)] = part.cls(**{name: build(v) for name, v in part.attributes.items()})
         return made[id(part)]
     make: Any = part.cls
+    if make is deque:
+        queue: deque[Any] = deque(maxlen=part.attributes["maxlen"])
+        made[id(part)] = queue
+        queue.extend(map(build, part.items))
+        return queue
     if issubclass(part.cls, tuple):
         fresh = made[id(part)] = tuple.__new__(make, map(build, part.items))
     else:

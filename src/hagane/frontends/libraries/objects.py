@@ -7,7 +7,7 @@ import functools
 import sys
 import types
 import weakref
-from collections import Counter, OrderedDict, abc, defaultdict
+from collections import Counter, OrderedDict, abc, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.naming import Names, real_named
 from hagane.frontends.libraries.torch.members import refuse_member
 from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass
+from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
@@ -57,7 +58,7 @@ _PYTHON = {
 
 
 _CLASSES: dict[type, type] = {
-    ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool, Range: range,
+    Deque: deque, ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool, Range: range,
     Function: types.FunctionType, Bound: types.MethodType, Class: type,
 }  # fmt: skip
 # Modules whose functions give objects another class.

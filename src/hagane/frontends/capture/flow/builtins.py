@@ -115,7 +115,7 @@ class Calling(Iterators):
 
     def _bound(self, receiver: ListRef, name: str) -> None:
         """Drop the items of a full deque at the end where a method adds none."""
-        most, content = self.core.bounds.get(receiver.key), self.core.heap[receiver]
+        most, content = getattr(receiver, "most", None), self.core.heap[receiver]
         if not isinstance(most, int) or not isinstance(content, Many):
             return
         if name == "appendleft" or most == 0:

@@ -34,6 +34,7 @@ from hagane.frontends.capture.flow.slots import (
 from hagane.frontends.capture.flow.stacks import Stacks, Uneven, divided, uneven_axes
 from hagane.frontends.capture.flow.tables import known_columns, parts_of
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import list_like
 from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.values import (
     Choice,
@@ -197,7 +198,7 @@ class Holding:
             return self.core.new_list(self.content(slot, tensors))
         items = tuple(self.together(item, tensors) for item in slot.items)
         if isinstance(slot.like, ListRef):
-            return self.core.new_list(items)
+            return list_like(self.core.heap, slot.like, items)
         if isinstance(slot.like, DictRef):
             return self.core.new_dict(dict(zip(slot.names, items, strict=True)), slot.like.kind)
         if isinstance(slot.like, Instance):

@@ -23,6 +23,7 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import are_alike, list_like
 from hagane.frontends.python.values.heap import is_same_number, join_contents
 from hagane.frontends.python.values.memory import COMPLEX, WRITTEN, base_of, is_same_view
 from hagane.frontends.python.values.values import (
@@ -297,7 +298,9 @@ class Paths(Plain):
         a, b = left.get(yes.key, held.get(yes.key)), right.get(no.key, held.get(no.key))
         if isinstance(yes, ListRef):
             found = self._list_of(condition, a, b)
-            return Choice(condition, yes, no) if isinstance(found, Choice) else core.new_list(found)
+            if isinstance(found, Choice) or not are_alike((yes, no)):
+                return Choice(condition, yes, no)
+            return list_like(core.heap, yes, found)
         if type(a) is not dict or type(b) is not dict or a.keys() != b.keys():
             return Choice(condition, yes, no)
         if isinstance(yes, Instance) and not (yes.cls is no.cls and _is_value(yes)):

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 
 from hagane.frontends.capture.flow.mixtures import NUMPY, mixes
+from hagane.frontends.python.values.deques import Deque, are_alike
 from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.values import (
     Absent,
@@ -167,7 +168,8 @@ def slot_of(value: Value, contents: Contents, also: Also) -> Slot | None:
     if number_kind(value):
         return NumberSlot(number_kind(value), also(value))
     if isinstance(value, ListRef):
-        return content_slot(contents[value.key], contents, value, also)
+        found = content_slot(contents[value.key], contents, value, also)
+        return None if isinstance(value, Deque) and isinstance(found, Listed) else found
     if isinstance(value, tuple):
         return _parts(value, value, (), contents, also)
     if isinstance(value, DictRef) and isinstance(contents[value.key], dict):
@@ -308,13 +310,13 @@ def _mixture(tensor: Any, number: Any) -> Slot | None:
 
 def _containers(a: Parts | Listed, b: Parts | Listed) -> Slot | None:
     if isinstance(a, Parts) and isinstance(b, Parts):
-        alike = type(a.like) is type(b.like) and a.names == b.names
+        alike = are_alike((a.like, b.like)) and a.names == b.names
         alike = alike and getattr(a.like, "cls", None) is getattr(b.like, "cls", None)
         if alike and len(a.items) == len(b.items):
             found = tuple(unified(x, y, mixing=True) for x, y in zip(a.items, b.items, strict=True))
             if None not in found:
                 return replace(a, items=tuple(s for s in found if s is not None))
-    if not all(isinstance(s, Listed) or isinstance(s.like, ListRef) for s in (a, b)):
+    if not all(isinstance(s, Listed) or type(s.like) is ListRef for s in (a, b)):
         return None
     item: Slot | None = None
     for slot in (a, b):
@@ -430,7 +432,7 @@ def compacted(slot: Slot | None) -> Slot | None:
     """
     if isinstance(slot, Parts):
         items = [found for found in map(compacted, slot.items) if found is not None]
-        if isinstance(slot.like, ListRef) and len(items) > LONG:
+        if type(slot.like) is ListRef and len(items) > LONG:
             item: Slot | None = items[0]
             for other in items[1:]:
                 item = unified(item, other, mixing=True) if item != other else item

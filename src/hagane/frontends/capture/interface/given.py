@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +14,7 @@ from hagane.frontends.python.enter.arguments import tensor_kind
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.enter.roots import Root
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import new_deque
 from hagane.frontends.python.values.memory import ARRAY
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.type_text import parse_type
@@ -168,10 +169,13 @@ class _Parts:
 
     def _object(self, value: Object, path: str) -> None:
         core, cls = self._core, value.cls
-        if issubclass(cls, dict | list) and cls.__module__ in ("builtins", "collections"):
-            items: Any = (
-                core.new_list() if issubclass(cls, list) else core.new_dict({}, self._kind(value))
-            )
+        if cls.__module__ in ("builtins", "collections") and issubclass(cls, dict | list | deque):
+            if cls is deque:
+                items: Any = new_deque(core.heap, value.attributes["maxlen"], ())
+            elif issubclass(cls, list):
+                items = core.new_list()
+            else:
+                items = core.new_dict({}, self._kind(value))
             self._made[id(value)] = items
             self._fill(items, value, path)
             self._arguments.add(path, items)

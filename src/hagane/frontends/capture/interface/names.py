@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import FunctionType, ModuleType
@@ -30,7 +31,7 @@ def array_names(found: Any) -> dict[int, str]:
         seen.add(id(value))
         if isinstance(value, dict):
             items = [(k, v) for k, v in value.items() if isinstance(k, str | int)]
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | deque):
             items = list(enumerate(value))
         else:
             items = list(getattr(value, "__dict__", {}).items())
@@ -72,7 +73,7 @@ def object_paths(found: Any, arguments: Mapping[str, Any]) -> dict[int, str]:
             return
         if isinstance(value, dict):
             items = [(k, v) for k, v in value.items() if isinstance(k, str | int)]
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | deque):
             items = list(enumerate(value))
         elif hasattr(value, "__dict__") and not isinstance(value, ModuleType | FunctionType):
             paths[id(value)] = path

@@ -24,12 +24,14 @@ from hagane.frontends.capture.interface.structure import (
     Leaf,
     Made,
     Opaque,
+    Queued,
     Record,
     Sized,
 )
 from hagane.frontends.capture.interface.views import View, view_of
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
@@ -185,10 +187,16 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
     if isinstance(value, ListRef):
         content = core.heap[value]
         if isinstance(content, Many):
+            if isinstance(value, Deque):
+                place = f"'{path}'" if path else "the result"
+                raise CheckError(
+                    "capture", f"{place} is a deque whose length the data decide; return a list"
+                )
             return _items(core, content, path, suffix)
-        return [
-            outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)
-        ]
+        return _listed(
+            value,
+            [outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)],
+        )
     if isinstance(value, Size):
         return Sized(
             outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(value)
@@ -250,6 +258,11 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         made = emit.constant(np.array([value.real, value.imag]))
         return _output(core, made, path, suffix, "complex number")
     raise CheckError("capture", f"{core.show(value)} is no tensor, number or container of such")
+
+
+def _listed(value: Value, items: list[Any]) -> list[Any]:
+    """Return items as those of a list or deque of the program."""
+    return Queued(items, value.most) if isinstance(value, Deque) else items
 
 
 def _dictionary(core: Interpreter, value: DictRef, named: dict[Any, Any]) -> dict[Any, Any]:
@@ -385,7 +398,10 @@ def _part(core: Interpreter, value: Value, path: str, suffix: str, around: tuple
         content = core.heap[value]
         if isinstance(content, dict):
             return {k: _part(core, v, joined(path, k), suffix, around) for k, v in content.items()}
-        return [_part(core, v, joined(path, i), suffix, around) for i, v in enumerate(content)]
+        return _listed(
+            value,
+            [_part(core, v, joined(path, i), suffix, around) for i, v in enumerate(content)],
+        )
     if type(value) is tuple:
         return tuple(_part(core, v, joined(path, i), suffix, around) for i, v in enumerate(value))
     if isinstance(value, Instance) and isinstance(value.cls, Class) and not value.cls.fields:

@@ -6,6 +6,7 @@ import functools
 import gc
 import re
 import types
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.values.deques import items_of_sequence
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -233,8 +235,8 @@ class Reading:
         if isinstance(value, Instance) and value.host is found:
             reads.content(found, type, "class")
         match found:
-            case list() | tuple():
-                reads.content(found, _sequence, "items")
+            case list() | tuple() | deque():
+                reads.content(found, items_of_sequence, "items")
             case dict():
                 reads.content(found, _items, "items")
             case set():
@@ -315,11 +317,6 @@ def _bits(tensor: Any) -> tuple[Any, Any, bytes]:
 def _type(variable: Any) -> tuple[Any, ...]:
     array = variable.array
     return () if array is None else (array.dtype.str, array.shape)
-
-
-def _sequence(found: Any) -> list[Any]:
-    """Return the items of a list or tuple, whatever its class makes of iterating."""
-    return [*(list if isinstance(found, list) else tuple).__iter__(found)]
 
 
 def _items(found: dict[Any, Any]) -> list[Any]:

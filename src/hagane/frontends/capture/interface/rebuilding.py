@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from hagane.frontends.capture.interface.structure import (
     Kept,
     Leaf,
     Made,
+    Queued,
     Record,
     Sized,
 )
@@ -77,6 +79,8 @@ def rebuilt(
             return made
         if isinstance(part, Sized):
             return sys.modules["torch"].Size([build(item) for item in part])
+        if isinstance(part, Queued):
+            return deque(map(build, part), part.most)
         return type(part)(build(item) for item in part)
 
     return build(structure)
@@ -225,7 +229,8 @@ def _filling(
 ) -> Callable[[], None]:
     def new(part: Any) -> Any:
         if isinstance(part, Kept):
-            return (dict if isinstance(real, dict) else list).__getitem__(real, part.key)
+            kind: Any = next(kind for kind in (dict, list, deque) if isinstance(real, kind))
+            return kind.__getitem__(real, part.key)
         return rebuilt(part, values, convert, given, known)
 
     if isinstance(items, dict):
@@ -240,6 +245,13 @@ def _filling(
 
         return filled
     made = [new(part) for part in items]
+    if isinstance(real, deque):
+
+        def refilled() -> None:
+            deque.clear(real)
+            deque.extend(real, made)
+
+        return refilled
     return lambda: list.__setitem__(real, slice(None), made)
 
 

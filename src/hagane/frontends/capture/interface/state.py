@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -338,7 +339,7 @@ class Stateful(Reading):
         """Return the list or dict in which a tensor was found; None if it was in none."""
         for found, _, content in self._containers:
             items = content.values() if isinstance(content, dict) else content
-            if isinstance(found, list | dict) and any(item is value for item in items):
+            if isinstance(found, list | dict | deque) and any(item is value for item in items):
                 return found
         return None
 

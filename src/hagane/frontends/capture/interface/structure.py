@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,18 @@ class Sized(tuple[Any, ...]):
     """The sizes in a ``torch.Size``: numbers, leaves, examples."""
 
     __slots__ = ()
+
+
+class Queued(list[Any]):
+    """The items of a deque: leaves and known values.
+
+    Attributes:
+        most: The most items that it takes, None if any number.
+    """
+
+    def __init__(self, items: Iterable[Any], most: int | None):
+        super().__init__(items)
+        self.most = most
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +236,7 @@ __all__ = [
     "Made",
     "Object",
     "Opaque",
+    "Queued",
     "Record",
     "Sized",
     "Text",

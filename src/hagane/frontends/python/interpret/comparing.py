@@ -9,6 +9,7 @@ from hagane.frontends.python.interpret.arithmetic import (
     compare_values,
 )
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.deques import class_of_list
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -87,8 +88,11 @@ class Comparisons(Core):
         if kind in (ast.Eq, ast.NotEq):
             if self._differ_in_order(left, right):
                 return kind is ast.NotEq
+            lists = isinstance(left, ListRef) and isinstance(right, ListRef)
+            if lists and class_of_list(left) is not class_of_list(right):
+                return kind is ast.NotEq
             left, right = self.unwrap(left), self.unwrap(right)
-        elif isinstance(left, ListRef) and isinstance(right, ListRef):
+        elif isinstance(left, ListRef) and type(left) is type(right):
             left, right = self.heap[left], self.heap[right]
         if isinstance(left, Instance):
             method = self.method_of(left, own)

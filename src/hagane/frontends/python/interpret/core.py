@@ -12,6 +12,7 @@ from hagane.frontends.python.interpret.domain import Domain
 from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
+from hagane.frontends.python.values.deques import are_alike, list_like
 from hagane.frontends.python.values.from_outside import FromOutside
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.placeholders import other_path, stands_in
@@ -460,8 +461,11 @@ class Core(Streams):
 
     def _join_lists(self, condition: Term, yes: ListRef, no: ListRef) -> Value:
         a, b = self.heap.contents.get(yes.key), self.heap.contents.get(no.key)
+        if not are_alike((yes, no)):
+            return Choice(condition, yes, no)
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-            return self.new_list([self.join(condition, x, y) for x, y in zip(a, b, strict=True)])
+            items = [self.join(condition, x, y) for x, y in zip(a, b, strict=True)]
+            return list_like(self.heap, yes, items)
         return Choice(condition, yes, no)
 
     def joined_of(self, size: Expr) -> Choice | None:

@@ -20,6 +20,7 @@ from hagane.frontends.python.interpret.arithmetic import (
 from hagane.frontends.python.interpret.comparing import Comparisons
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import Deque, list_like
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -131,8 +132,9 @@ class Operators(Comparisons):
             left, right = self.as_tuple(left, own), self.as_tuple(right, turned)
         if isinstance(left, str) and kind is ast.Mod:
             return self.outside("a text that depends on sizes")
-        if isinstance(left, ListRef) and isinstance(right, ListRef) and kind is ast.Add:
-            return self.new_list(self._concatenated(self.heap[left], self.heap[right]))
+        if kind is ast.Add and isinstance(left, ListRef) and type(left) is type(right):
+            joined = self._concatenated(self.heap[left], self.heap[right])
+            return self.bounded(list_like(self.heap, left, joined))
         if isinstance(left, tuple) and isinstance(right, tuple) and kind is ast.Add:
             return left + right
         if kind is ast.Add and self._is_open_tuple(left) and self._is_open_tuple(right):
@@ -188,12 +190,20 @@ class Operators(Comparisons):
         if isinstance(times, Unknown):
             return times
         if isinstance(times, int) and isinstance(items, tuple):
-            return items * times if isinstance(left, tuple) else self.new_list(items * times)
+            if isinstance(left, tuple):
+                return items * times
+            return self.bounded(list_like(self.heap, left, items * times))
         if isinstance(items, Many):
             return self.new_list(Many(items.element, items.length * times))
         if len(items) == 1:
             return self.new_list(Many(items[0], times))
         return self.lost("a list repeated a number of times that is not known")
+
+    def bounded(self, made: ListRef) -> ListRef:
+        """Return a list, or a deque without the items that it has no room for."""
+        if isinstance(made, Deque):
+            self.bound_list(made)
+        return made
 
     def _tensor_and_object(self, name: str, left: Value, right: Value) -> Value:
         """Return what an object's own operator makes of a tensor; ``MISSING`` if it has none."""

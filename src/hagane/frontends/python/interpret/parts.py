@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.values import (
     Class,
     DictRef,
@@ -344,6 +345,10 @@ class Parts:
 
     def extend(self, target: ListRef, items: Value) -> None:
         """Append the items of an iterable to a list."""
+        raise NotImplementedError
+
+    def bound_list(self, target: Deque, method: str = "append") -> None:
+        """Drop the items of a full deque at the end where a method adds none."""
         raise NotImplementedError
 
     def change(self, kind: type[ast.operator], left: Value, right: Value) -> Value:

@@ -9,7 +9,7 @@ import inspect
 import linecache
 import sys
 import types
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,7 @@ from hagane.frontends.python.load.wrappers import (
     is_method_of_library,
     managers_of,
 )
+from hagane.frontends.python.values.deques import new_deque
 from hagane.frontends.python.values.in_python import base_in_python, partial_method
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
@@ -131,6 +132,8 @@ class Lift(Core):
         match found:
             case list():
                 return self.new_list([self.lift(item) for item in found])
+            case deque() if type(found) is deque:
+                return new_deque(self.heap, found.maxlen, [self.lift(item) for item in found])
             case tuple():
                 items, names = map(self.lift, found), getattr(found, "_fields", ())
                 return Fields(items, names) if names else tuple(items)

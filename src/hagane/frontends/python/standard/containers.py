@@ -15,6 +15,7 @@ from hagane.frontends.python.standard.counters import COUNTER
 from hagane.frontends.python.standard.generators import OF_GENERATORS, Generators
 from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
+from hagane.frontends.python.values.deques import Deque, list_like
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -40,14 +41,9 @@ from hagane.symbolic.term import Term
 class Containers(Generators, Sets, Ordering):
     """Calls methods of Python's own containers."""
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        self.bounds: dict[int, Value] = {}  # the most items of a deque, by its key
-
-    def bound_list(self, target: ListRef, method: str = "append") -> None:
+    def bound_list(self, target: Deque, method: str = "append") -> None:
         """Drop the items of a full deque at the end where a method adds none."""
-        most = self.bounds.get(target.key)
-        content = self.heap[target]
+        most, content = target.most, self.heap[target]
         if isinstance(most, int) and isinstance(content, tuple):
             first = 0 if method == "appendleft" else max(0, len(content) - most)
             self.heap[target] = content[first : first + most]
@@ -57,14 +53,25 @@ class Containers(Generators, Sets, Ordering):
             element, length = self.as_many(content)
             self.heap[target] = Many(element, minimum(length, most))
 
+    def _is_full(self, target: Deque) -> bool:
+        content = self.heap[target]
+        if target.most is None:
+            return False
+        if isinstance(content, tuple) and isinstance(target.most, int):
+            return len(content) >= target.most
+        raise CheckError("capture", "insert into a deque that may be full")
+
     def call_method(
         self, method: Method, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call a method of a container, a text or a number."""
         receiver, name = method.receiver, method.name
         if isinstance(receiver, ListRef):
+            full = isinstance(receiver, Deque) and name == "insert" and self._is_full(receiver)
+            if full:
+                return self.no_item("IndexError: deque already at its maximum size")
             result = self._list_method(receiver, name, arguments, keywords)
-            if receiver.key in self.bounds:
+            if isinstance(receiver, Deque):
                 self.bound_list(receiver, name)
             return result
         if isinstance(receiver, DictRef):
@@ -147,7 +154,7 @@ class Containers(Generators, Sets, Ordering):
         if not isinstance(made, ListRef | SetRef | DictRef):
             return made
         self.heap[left] = self.heap[made]
-        if left.key in self.bounds:
+        if isinstance(left, Deque):
             self.bound_list(left)
         return left
 
@@ -217,10 +224,7 @@ class Containers(Generators, Sets, Ordering):
                     self.heap[receiver] = (*content[start:], *content[:start])
                     return None
             case "copy":
-                made = self.new_list(content)
-                if receiver.key in self.bounds:
-                    self.bounds[made.key] = self.bounds[receiver.key]
-                return made
+                return list_like(self.heap, receiver, content)
             case "__init__":
                 self.heap[receiver] = ()
                 if arguments:

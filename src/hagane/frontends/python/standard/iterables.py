@@ -9,6 +9,7 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
+from hagane.frontends.python.values.deques import new_deque
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -201,10 +202,8 @@ class Iterables(StandardLibrary):
         return made
 
     def _call_deque(self, value: Value = (), maxlen: Value = None) -> Value:
-        made = self.new_list(self.sequence(value))
-        if maxlen is not None:
-            self.bounds[made.key] = maxlen
-            self.bound_list(made)
+        made = new_deque(self.heap, maxlen, self.sequence(value))
+        self.bound_list(made)
         return made
 
     def _call_iter(self, value: Value) -> Value:

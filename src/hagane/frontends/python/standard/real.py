@@ -9,6 +9,7 @@ import inspect
 import os
 import sys
 import types
+from collections import deque
 from collections.abc import Mapping, MutableMapping, MutableSequence, MutableSet, Sequence
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from hagane.frontends.python.interpret.reading.packages import imported
 from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import Given, UnknownValue, fill_defaults, like
+from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -109,6 +111,9 @@ class RealObjects(Records):
                 return found if found is MISSING else sys.modules["torch"].Size(found)
             case tuple() if type(value) is tuple:
                 return self._all(value, tuple)
+            case Deque() if isinstance(self.heap[value], tuple):
+                found = self._all(self.heap[value], list)
+                return found if found is MISSING else deque(found, value.most)
             case ListRef() | SetRef() if isinstance(self.heap[value], tuple):
                 return self._all(self.heap[value], list if isinstance(value, ListRef) else set)
             case DictRef() if isinstance(self.heap[value], dict):

@@ -15,6 +15,7 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain, exact, rou
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.iterators import Iterators
 from hagane.frontends.python.values import complex_math
+from hagane.frontends.python.values.deques import list_like
 from hagane.frontends.python.values.printing import name_of
 from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
@@ -195,10 +196,7 @@ class StandardLibrary(Iterators):
 
     def _call_copy(self, value: Value) -> Value:
         if isinstance(value, ListRef):
-            made = self.new_list(self.heap[value])
-            if value.key in self.bounds:
-                self.bounds[made.key] = self.bounds[value.key]
-            return made
+            return list_like(self.heap, value, self.heap[value])
         if isinstance(value, SetRef):
             return SetRef(self.heap.new(self.heap[value]), value.frozen)
         if isinstance(value, DictRef):

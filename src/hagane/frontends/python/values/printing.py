@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.heap import Heap
 from hagane.frontends.python.values.values import (
     Bound,
@@ -94,7 +95,8 @@ def show_type(value: Value, heap: Heap, knowledge: Knowledge, depth: int = 0) ->
     if isinstance(value, tuple):
         return f"({_show_items(value, inner)}{',' if len(value) == 1 else ''})"
     if isinstance(value, ListRef):
-        return f"[{_show_content(heap[value], inner, knowledge)}]"
+        shown = f"[{_show_content(heap[value], inner, knowledge)}]"
+        return f"deque({shown})" if isinstance(value, Deque) else shown
     if isinstance(value, SetRef):
         return f"{{{_show_content(heap[value], inner, knowledge)}}}"
     if isinstance(value, Stream):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import enum
 import sys
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from functools import partial
 from types import FunctionType, GeneratorType
 from typing import Any
 
 from hagane.frontends.python.interpret.reading.items import Items
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.stand_ins import forget_kept, registered, with_accessor
 from hagane.frontends.python.values.values import (
@@ -51,7 +52,6 @@ READ_INSTALLED = ("torchvision.models", "torchvision.ops")
 _MAPPINGS: dict[str, type] = {
     "Counter": Counter, "OrderedDict": OrderedDict, "defaultdict": defaultdict,
 }  # fmt: skip
-_OF_DEQUES = ("appendleft", "extendleft", "popleft", "rotate")
 
 # Attributes that every function has.
 _OF_FUNCTIONS = ("__annotations__", "__closure__", "__code__", "__defaults__", "__globals__",
@@ -232,6 +232,7 @@ class Access(Items):
             return Method(value, name)
         kinds = {
             ListRef: list,
+            Deque: deque,
             SetRef: set,
             Stream: GeneratorType,
             Range: range,
@@ -242,8 +243,9 @@ class Access(Items):
         python = kinds.get(type(value), type(value))
         if isinstance(value, DictRef):
             python = _MAPPINGS.get(value.kind.partition(":")[0], dict)
-        deque = isinstance(value, ListRef) and name in _OF_DEQUES
-        if not (any(name in vars(cls) for cls in python.__mro__) or deque):
+        if isinstance(value, Deque) and name == "maxlen":
+            return value.most
+        if not any(name in vars(cls) for cls in python.__mro__):
             return MISSING
         found = getattr(python, name, None)
         if is_plain(value) and found is not None and not callable(found):

@@ -12,6 +12,7 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.reading.iterating import Iteration
 from hagane.frontends.python.interpret.reading.open_keys import OpenKeys
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.texts import OpenText
 from hagane.frontends.python.values.values import (
@@ -230,6 +231,8 @@ class Items(OpenKeys, Iteration):
     def _sequence_item(self, value: Value, index: Value) -> Value:
         items = self.sequence(value)
         if isinstance(index, slice):
+            if isinstance(value, Deque):
+                raise CheckError("type", "a deque has no slices; make a list of it first")
             return self._slice(value, items, index)
         index = self._place(index)
         if not is_size(index) and not isinstance(index, Truth):
