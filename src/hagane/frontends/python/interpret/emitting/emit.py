@@ -51,6 +51,7 @@ class Emitter(TypesAlone):
     level = 0
     still = False  # whether the program computes without gradients now
     began_still = False  # whether it does from its start
+    entered: frozenset[bool] = frozenset()  # how it has said so itself
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         super().__init__(knowledge, assume)
@@ -168,6 +169,11 @@ class Emitter(TypesAlone):
                     order = order_of(x, self.knowledge.is_nonnegative)
                     made.strides = None if order is None else in_order(made.shape, order)
                 return
+
+    def enter(self, *, still: bool) -> None:
+        """Compute without gradients, or with them, from here on."""
+        self.still = still
+        self.entered |= {still}
 
     def stopped(self, tensor: Tensor) -> Tensor:
         """Return a tensor through which no gradient goes, in graphs."""
