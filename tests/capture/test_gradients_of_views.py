@@ -55,6 +55,8 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "a view of a function": lambda x: (Reversed.apply(x), Halved.apply(x).t(), x * 2),
     "without gradients": _without,
     "of open sizes": _open,
+    "of bounds that sizes decide": lambda x: x[round(x.shape[0] / 2) :, : x.shape[1] - 1],
+    "of bounds that data decide": lambda x: x[: x.detach().gt(5).sum() // 3],
 }
 
 
@@ -87,7 +89,9 @@ def _told(program: Callable[[Any], Any], *, grad: bool) -> list[Any]:
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_views_lead_back_and_share_memory(name: str, grad: bool) -> None:
-    compiled = hagane.compile(PROGRAMS[name], fullgraph=True, dynamic=name == "of open sizes")
+    compiled = hagane.compile(
+        PROGRAMS[name], fullgraph=True, dynamic="bounds" in name or "open" in name
+    )
     expected = _told(PROGRAMS[name], grad=grad)
     for _ in range(2):
         assert _told(compiled, grad=grad) == expected

@@ -137,3 +137,15 @@ def test_named_tuples_that_an_object_holds_keep_their_class() -> None:
         assert type(own) is Scales
         assert tuple(own)[::2] == tuple(wanted)[::2]
     assert len(compiled.captures) == 2
+
+
+def test_results_of_libraries_keep_their_class() -> None:
+    def of_pytorch(x: Any) -> Any:
+        return x.max(0), torch.topk(x, 2), torch.linalg.qr(x), torch.slogdet(x), torch.aminmax(x)
+
+    def of_numpy(x: Any) -> Any:
+        return np.linalg.qr(x), np.linalg.svd(x), np.unique_counts(x)
+
+    for function, x in ((of_pytorch, torch.eye(3)), (of_numpy, np.eye(3, dtype=np.float32))):
+        made = hagane.compile(function, fullgraph=True)(x)
+        assert [type(part) for part in made] == [type(part) for part in function(x)]

@@ -16,6 +16,7 @@ from hagane.frontends.capture.interface.views import Needs, View, view_of, whole
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.values import Tensor
+from hagane.ops.builder import interpreting, op
 
 
 def output_views(core: Interpreter) -> dict[str, View]:
@@ -37,7 +38,7 @@ def output_views(core: Interpreter) -> dict[str, View]:
     made = {name: view_of(tensor, bases, needs) for name, tensor in own.items()}
     rest = {name: tensor for name, tensor in own.items() if made[name] is None}
     for root in _shared(emit, rest):
-        name = _added(emit, emit.tensors[root])
+        name = _added(emit, root)
         inside = {root: View(output=name, base_kind="torch.Tensor")}
         made |= {n: view for n, t in rest.items() if (view := view_of(t, inside, needs))}
         rest = {n: t for n, t in rest.items() if made[n] is None}
@@ -52,10 +53,7 @@ def output_views(core: Interpreter) -> dict[str, View]:
     made |= {n: view_of(t, whole, needs) for n, t in rest.items() if t.value not in whole}
     found = {name: view for name, view in made.items() if view is not None}
     for value in needs.names:
-        tensor = emit.tensors.get(value)
-        if tensor is None:  # the values of views are those of the program's own tensors else
-            return {}
-        needs.names[value] = _added(emit, tensor)
+        needs.names[value] = _added(emit, value)
     return found
 
 
@@ -77,7 +75,7 @@ def _shared(emit: GraphEmitter, rest: Mapping[str, Tensor]) -> list[ir.Value]:
     for tensor in rest.values():
         *views, root = wholes_of(tensor)
         is_plain = tensor.kind == "torch.Tensor" and tensor.dtype not in COMPLEX
-        if root not in values and is_plain and root in emit.tensors and root.producer():
+        if root not in values and is_plain and root.producer():
             groups[root].append((tensor, views[-1]))
     return [
         root
@@ -108,14 +106,15 @@ def _overlap(root: ir.Value, a: tuple[Tensor, ir.Value], b: tuple[Tensor, ir.Val
     return bool(second.any())
 
 
-def _added(emit: GraphEmitter, tensor: Tensor) -> str:
-    """Make a tensor an output that is no part of the result, and return its name."""
-    taken = {value.name for value in (*emit.root.graph.inputs, *emit.root.graph.outputs)}
+def _added(emit: GraphEmitter, value: ir.Value) -> str:
+    """Make a value an output that is no part of the result, and return its name."""
+    graph = emit.root.graph
+    taken = {value.name for value in (*graph.inputs, *graph.outputs)}
     name = next(name for i in range(len(taken) + 1) if (name := f"memory.{i}") not in taken)
-    with emit.at(emit.root):
-        made = emit.op("Identity", tensor)
-    made.value.name = name
-    emit.root.graph.outputs.append(made.value)
+    with emit.at_root(), interpreting(emit.root.nodes):
+        made: ir.Value = op("Identity", emit.visible(value))
+    made.name = name
+    graph.outputs.append(made)
     return name
 
 
