@@ -43,6 +43,7 @@ from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
 from hagane.frontends.python.values.values import MISSING, Value
 from hagane.graph.names import separate_names
+from hagane.ops.control.own_gradient import remove_own_gradients
 from hagane.ops.gradient.marks import mark_stops, sources_of
 
 
@@ -135,6 +136,7 @@ def capture_object(
     settled: Settled | None = None
     follow = training is None and not later  # sizes of 0, where the program asks for them
     written_out = False  # loops over known items, though long
+    own_backward = False  # of functions, as the program has it
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
@@ -149,6 +151,7 @@ def capture_object(
         attempt.graph.asserts = training is None and later
         attempt.empty.follow = follow
         attempt.loops.written_out = written_out
+        attempt.graph.own_backward = own_backward
         attempt.empty.compare = training is None and not later
         was_written = training is not None and training.written
         if training is not None:
@@ -183,6 +186,9 @@ def capture_object(
                 continue
             if attempt.loops.spared and not written_out:
                 written_out = True
+                continue
+            if attempt.graph.lacks_own:
+                own_backward = True
                 continue
             raise
         if training is not None and not was_written:
@@ -382,6 +388,8 @@ def _finished(
     graph = emit.root.graph
     given = [v for v in graph.inputs if str(v.name) not in attempt.state.state_inputs]
     graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))
+    if emit.own_backward:
+        remove_own_gradients(graph)
     prune(graph)
     scan_appended(graph, emit.types, emit.fresh)
     multiply_columns(graph, emit.types)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cached_property
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,10 @@ class RealNames(Names):
         """Return the stand-in of a real tensor, layer, element type or device."""
         module = type(found).__module__  # of a class that computes it, no text
         root = module.partition(".")[0] if isinstance(module, str) else ""
+        if isinstance(found, FunctionType) and "torch._functorch" in sys.modules:
+            from hagane.frontends.libraries.torch.lift import lift_transformed
+
+            return lift_transformed(core, found)
         if "torch" in sys.modules and (
             root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
         ):

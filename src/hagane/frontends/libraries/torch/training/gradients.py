@@ -82,22 +82,25 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     given = [t.wrap(x) for x in arguments]
     needs: tuple[Value, ...] = tuple(isinstance(x, Tensor) and _is_real(x) for x in given)
     asks = not t.emit.builds and _asks_for_needs(t.attribute(cls, "forward"))
-    if t.emit.builds and t.emit.training is None:
+    trains = t.emit.training is not None
+    own = (trains or t.emit.own_backward) and not t.emit.still
+    if t.emit.builds and not own and not trains:
         needs = (False,) * len(given)
     elif asks:  # what is computed from parameters needs one, and what is given none
         needs = tuple(need and Truth(t.unknown_truth()) for need in needs)
     ctx = Instance(t.heap.new({"needs_input_grad": needs, "saved_tensors": ()}), Library(_CONTEXT))
-    own = t.emit.training is not None and not t.emit.still
-    t.emit.still |= own  # as PyTorch records nothing of it
+    t.emit.still |= own and trains  # as PyTorch records nothing of it
     try:
         with following_own(t):
             result = _forward(t, cls, ctx, given)
     finally:
-        t.emit.still &= not own
+        t.emit.still &= not (own and trains)
     leave_open(t, t.settle(result), given)
-    if own and t.find_in_class(cls, "backward") is not MISSING:
+    has_backward = t.find_in_class(cls, "backward") is not MISSING
+    if own and has_backward:
         return _with_backward(t, cls, ctx, given, t.settle(result))
     if t.emit.builds:
+        t.emit.without_own |= has_backward and not trains and not t.emit.still
         return _with_own_memory(t, t.settle(result), given, t.heap[ctx].get(_DIRTY, ()))
     if asks:
         told = "asks which gradients are needed: its backward pass is not followed"

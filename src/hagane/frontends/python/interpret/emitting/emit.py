@@ -52,6 +52,9 @@ class Emitter(TypesAlone):
     still = False  # whether the program computes without gradients now
     began_still = False  # whether it does from its start
     entered: frozenset[bool] = frozenset()  # how it has said so itself
+    own_backward = False  # whether functions of the program have the gradients that it gives them
+    without_own = False  # whether there are such functions, and they have none yet
+    lacks_own = False  # whether these are missed
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         super().__init__(knowledge, assume)
@@ -155,7 +158,7 @@ class Emitter(TypesAlone):
             self._keep_order(given, results[0])
         if self.still and self.training is not None and call.op.name != STOP:
             return [self.stopped(result) for result in results]
-        if self.still and self.builds and not self.began_still:
+        if self.still and self.builds and (self.entered or not self.began_still):
             mark_stopped(node)
         return results
 
