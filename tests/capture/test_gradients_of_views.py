@@ -54,6 +54,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "of a function": lambda x: Halved.apply(x) * 1,
     "a view of a function": lambda x: (Reversed.apply(x), Halved.apply(x).t(), x * 2),
     "without gradients": _without,
+    "that change nothing": lambda x: (x.squeeze(), x.flatten(0, 0), x.conj(), x.resolve_conj()),
     "of open sizes": _open,
     "of bounds that sizes decide": lambda x: x[round(x.shape[0] / 2) :, : x.shape[1] - 1],
     "of bounds that data decide": lambda x: x[: x.detach().gt(5).sum() // 3],
@@ -173,3 +174,17 @@ def test_a_view_that_is_to_have_gradients() -> None:
 
     with torch.no_grad(), pytest.warns(hagane.CompileNotice, match="sets requires_grad"):
         assert hagane.compile(program)(torch.ones(2, 2)).requires_grad
+
+
+def test_memory_of_grids_and_diagonals() -> None:
+    def program(x: Any) -> Any:
+        y, z = x * 1, x * 1
+        grid, _ = torch.meshgrid(y[0], y[1], indexing="ij")
+        own, part = torch.diag(z), z.diagonal()
+        y.zero_()
+        z.zero_()
+        return grid, own, part
+
+    x = torch.arange(4.0).reshape(2, 2)
+    for found, wanted in zip(hagane.compile(program)(x), program(x), strict=True):
+        assert torch.equal(found, wanted)
