@@ -284,8 +284,10 @@ def _in_place(name: str, change: Callable[..., Tensor]) -> None:
     TORCH.method(name)(method)
 
 
-for _name, _change in (("squeeze_", _squeezed), ("unsqueeze_", unsqueeze),
-                       ("transpose_", transpose), ("swapaxes_", transpose), ("t_", t_)):  # fmt: skip
+for _name, _change in (
+    ("squeeze_", _squeezed), ("unsqueeze_", unsqueeze), ("transpose_", transpose),
+    ("swapaxes_", transpose), ("t_", t_),
+):  # fmt: skip
     _in_place(_name, _change)
 
 
