@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -137,3 +137,39 @@ def test_named_tuples_that_an_object_holds_keep_their_class() -> None:
         assert type(own) is Scales
         assert tuple(own)[::2] == tuple(wanted)[::2]
     assert len(compiled.captures) == 2
+
+
+def test_results_of_libraries_keep_their_class() -> None:
+    def of_pytorch(x: Any) -> Any:
+        return x.max(0), torch.topk(x, 2), torch.linalg.qr(x), torch.slogdet(x), torch.aminmax(x)
+
+    def of_numpy(x: Any) -> Any:
+        return np.linalg.qr(x), np.linalg.svd(x), np.unique_counts(x)
+
+    for function, x in ((of_pytorch, torch.eye(3)), (of_numpy, np.eye(3, dtype=np.float32))):
+        made = hagane.compile(function, fullgraph=True)(x)
+        assert [type(part) for part in made] == [type(part) for part in function(x)]
+
+
+def test_classes_of_results_are_those_of_the_library() -> None:
+    def program(x: Any) -> Any:
+        found = x.max(0)
+        return type(found) is torch.return_types.max, isinstance(found, torch.return_types.max)
+
+    def mapped(x: Any) -> Any:
+        return torch.utils._pytree.tree_map(lambda t: t + 1, OrderedDict(a=x, b=[x]))
+
+    x = torch.eye(2)
+    assert hagane.compile(program, fullgraph=True)(x) == (True, True)
+    assert str(hagane.compile(mapped, fullgraph=True)(x)) == str(mapped(x))
+
+
+METHODS = [torch.Tensor.abs, torch.Tensor.split, torch.Tensor.__add__, torch.Tensor.norm]
+
+
+def test_methods_of_tensors_that_a_list_holds() -> None:
+    def program(x: Any) -> Any:
+        return METHODS[0](x), METHODS[1](x, 1), METHODS[2](x, 1), METHODS[3](x)
+
+    x = torch.eye(2) - 2
+    assert str(hagane.compile(program, fullgraph=True)(x)) == str(program(x))

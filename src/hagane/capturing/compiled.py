@@ -209,7 +209,15 @@ class Compiled:
                 reason = "the call changes attributes or arguments and gradients are recorded; use "
                 reason += "hagane.no_backprop_mode() for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
-            if not wants_gradients(tensors):
+            is_recorded = wants_gradients(tensors)
+            if (
+                variant.captured.records
+                and not is_recorded
+                and any(t.requires_grad for t in tensors)
+            ):
+                reason = "the call turns gradients on where the caller has turned them off"
+                return self._in_python((reason,), args, kwargs, always=True)
+            if not is_recorded:
                 known: dict[str, Any] = {}
                 with self._writing if variant.captured.state else nullcontext():
                     made = variant.run(tree, known)

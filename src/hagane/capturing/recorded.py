@@ -6,9 +6,10 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hagane.capturing.laying import is_laid, lay_views
 from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree, leaves, objects, remade
-from hagane.capturing.results import kinds_of, tensors_of
-from hagane.capturing.tensors import returned, with_gradients
+from hagane.capturing.results import kinds_of, leaves_of, tensors_of
+from hagane.capturing.tensors import as_array, returned, with_gradients
 from hagane.capturing.variables import KIND, with_way_back
 from hagane.capturing.variant import Variant
 from hagane.frontends.capture.interface.rebuilding import rebuilt
@@ -28,28 +29,55 @@ def recorded(
         tree: The arguments.
         tensors: Those among the arguments in order, then all others that gradients may go to.
     """
-    structure = _structure(variant)
-    kinds = kinds_of(structure)
-    held: dict[str, Any] = {}
+    assert variant.captured is not None
+    structure, views = variant.captured.structure, variant.captured.views
+    kinds, held = kinds_of(structure), dict(variant.run(tree))
+    tensor_leaves = [x for x in leaves(tree) if isinstance(x, TensorLeaf)]
+    given = {x.path: x.value for x in tensor_leaves}
+    feeds = {x.path: as_array(x) for x in tensor_leaves}
+    # PyTorch goes through views by itself, but where a function has gradients of its own.
+    found = {n: v for n, v in views.items() if is_laid(v, feeds, held, n)}
+    within = {n: view for n, view in found.items() if view.by_function}
+    laid = {n: view for n, view in found.items() if not view.by_function}
+    parts = [part for part in leaves_of(structure) if part.kind.removeprefix("complex ") == _TENSOR]
+    new = [not (part.is_found or part.name in laid) for part in parts]
+    names = [part.name for part, is_new in zip(parts, new, strict=True) if is_new]
+    # Tensors that are no results, and of which several results are parts.
+    parts_of = {view.output: name for name, view in laid.items() if view.output not in ("", *kinds)}
+    held.update((n, returned(held[n], kinds[n])) for n in kinds if n not in found)
+    held.update((n, returned(held[n], _TENSOR)) for n in parts_of)
 
     def run() -> list[Any]:
-        outputs = variant.run(tree)
-        held.update((n, returned(v, kinds[n])) for n, v in outputs.items())
-        return [held[name] for name, kind in kinds.items() if kind == _TENSOR]
+        lay_views(within, feeds, held, given)
+        return [held[name] for name in (*names, *parts_of)]
 
     def again(saved: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         arguments, made = _apart(
             tree, saved, _TENSOR, lambda t: t.detach().requires_grad_(t.requires_grad)
         )
-        return tensors_of(structure, original(arguments), _TENSOR), made
+        results = tensors_of(structure, original(arguments), _TENSOR)
+        by_name = {part.name: one for part, one in zip(parts, results, strict=True)}
+        wholes = [_whole_of(by_name[name], held[base]) for base, name in parts_of.items()]
+        return [*(by_name[name] for name in names), *wholes], made
 
-    names = [name for name, kind in kinds.items() if kind == _TENSOR]
-    trained = {x.path for x in leaves(tree) if getattr(x.value, "requires_grad", False)}
+    trained = {x.path for x in tensor_leaves if getattr(x.value, "requires_grad", False)}
     trained |= variant.trained
-    apart = [trained.isdisjoint(variant.sources_of(name)) for name in names]
+    apart = [trained.isdisjoint(variant.sources_of(name)) for name in (*names, *parts_of)]
     outputs = with_gradients(run, again, apart, tensors)
-    held.update(zip(names, outputs, strict=True))
-    return rebuilt(structure, held, lambda value, kind: value, objects(tree))
+    held.update(zip((*names, *parts_of), outputs, strict=True))
+    lay_views(laid, feeds, held, given)
+    return rebuilt(structure, held, lambda value, kind: value, {**objects(tree), **given}, {})
+
+
+def _whole_of(part: Any, made: Any) -> Any:
+    """Return the tensor of which a result of the program is a view."""
+    whole = part._base
+    if whole is None or whole.shape != made.shape:
+        raise RuntimeError(
+            f"hagane.compile: gradients of a view of shape {tuple(part.shape)}: expected one of a "
+            f"tensor of shape {tuple(made.shape)}; call the original for gradients"
+        )
+    return whole
 
 
 def chained(

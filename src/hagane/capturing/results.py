@@ -82,7 +82,7 @@ def tensors_of(structure: Any, result: Any, kind: str) -> list[Any]:
     if isinstance(structure, Items):
         return _columns_of(structure.item, result, kind)
     if isinstance(structure, Leaf):
-        return [result] if structure.kind == kind else []
+        return [result] if structure.kind.removeprefix("complex ") == kind else []
     if isinstance(structure, Record):
         pairs = [(part, getattr(result, name)) for name, part in structure.fields.items()]
     elif isinstance(structure, Made):

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from hagane.capturing.laying import lay_views
 from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree
 from hagane.capturing.results import builder, leaves_of
 from hagane.capturing.tensors import array_of, returned, wants_gradients
 from hagane.capturing.variables import wants_way_back
-from hagane.capturing.variant import Variant, lay_views
+from hagane.capturing.variant import Variant
 from hagane.errors import KernelError
 
 MISSED = object()
@@ -55,6 +56,8 @@ class Shortcut:
         captured = variant.captured
         leaves = list(tree.values())
         if captured is None or captured.state or captured.changes or kwargs:
+            return None
+        if captured.trained or captured.records:
             return None
         asks = variant.reads.compares or variant.reads.lacks
         if asks or any(x.path for x in leaves_of(captured.structure)):
@@ -105,7 +108,7 @@ class Shortcut:
         views = self._captured.views
         if views:
             made = dict(zip(self._names, found, strict=True))
-            lay_views(views, feeds, made)
+            lay_views(views, feeds, made, dict(zip(feeds, args, strict=True)))
             found = [*made.values()]
         return self._build(found)
 

@@ -39,8 +39,15 @@ def array_of(tensor: Any) -> Any:
     return plain.numpy()
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch."""
+    return hasattr(value, "_version")
+
+
 def returned(value: Any, kind: str) -> Any:
     """Return an output as the program has it: a tensor, an array, numbers."""
+    if is_tensor(value):  # a view
+        return value
     if kind.startswith("complex "):
         parts = np.ascontiguousarray(value)
         whole = parts.view(np.result_type(parts, np.complex64)).reshape(parts.shape[:-1])

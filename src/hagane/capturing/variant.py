@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
 from hagane.capturing.changes import apply_changes, check_apart
+from hagane.capturing.laying import lay_views, state_array
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
@@ -23,7 +24,7 @@ from hagane.capturing.leaves import (
 )
 from hagane.capturing.results import can_be_rebuilt
 from hagane.capturing.sessions import Sessions
-from hagane.capturing.tensors import array_of, as_array, returned
+from hagane.capturing.tensors import as_array, returned
 from hagane.capturing.variables import is_variable
 from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import Captured, capture_object
@@ -32,7 +33,6 @@ from hagane.frontends.capture.interface.reads import ContentRead, NameRead, Read
 from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Leaf, Text
-from hagane.frontends.capture.interface.views import View
 from hagane.frontends.libraries.meaning import MeaningTables
 from hagane.ops.gradient.marks import sources_of
 
@@ -248,7 +248,7 @@ class Variant:
         found_leaves = leaves(tree)
         for leaf in found_leaves:
             feeds[leaf.path] = as_array(leaf) if isinstance(leaf, TensorLeaf) else leaf.value
-        feeds.update((str(v.name), _state_array(a.now())) for a, v, _ in self._state)
+        feeds.update((str(v.name), state_array(a.now())) for a, v, _ in self._state)
         names = [str(value.name) for value in self.captured.graph.inputs]
         outputs = [value.name for value in self.captured.graph.outputs]
         try:
@@ -256,9 +256,13 @@ class Variant:
         except KernelError as error:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
-        if known is not None:
-            lay_views(self.captured.views, feeds, made)
         tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
+        for path in self.captured.trained:
+            if path in tensors:
+                tensors[path].value.requires_grad_()
+        if known is not None:
+            there = {path: leaf.value for path, leaf in tensors.items()}
+            lay_views(self.captured.views, feeds, made, there)
         given: dict[str, Any] = {}
         if self.captured.changes or self.captured.state:
             given = {**objects(dict(tree)), **{path: leaf.value for path, leaf in tensors.items()}}
@@ -273,9 +277,6 @@ class Variant:
                 setattr(attribute.owner, attribute.name, value)
             elif known is not None and isinstance(structure, Leaf) and structure.first:
                 known[structure.first] = held
-        for path in self.captured.trained:
-            if path in tensors:
-                tensors[path].value.requires_grad_()
         if self.captured.changes:
             apply_changes(self.captured.changes, made, given, tensors, known)
         return made
@@ -334,16 +335,6 @@ class Variant:
         self.guards = self._guards()
 
 
-def lay_views(views: Mapping[str, View], feeds: Mapping[str, Any], made: dict[str, Any]) -> None:
-    """Put outputs into the memory of the arguments, tensors and other outputs that they view."""
-    for name, view in views.items():
-        if view.path:
-            base = feeds[view.path]
-        else:
-            base = made[view.output] if view.output else _state_array(view.held)
-        made[name] = view.of(base, made[name])
-
-
 def _is_torch_parameter(held: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(held, torch.nn.Parameter)
@@ -365,12 +356,6 @@ def _written(held: Any, value: Any) -> bool:
     return True
 
 
-def _state_array(value: Any) -> Any:
-    if is_variable(value):
-        return value.array
-    return array_of(value) if hasattr(value, "_version") else np.asarray(value)
-
-
 def _kind(value: Any) -> str:
     """Return whether a value is a tensor, variable or array, or the number that it is, or empty."""
     if type(value) in (bool, int, float):
@@ -387,7 +372,7 @@ def _other_state(attribute: Attribute, value: ir.Value, kind: str) -> str:
         return f"the attribute '{attribute.path}' is no tensor any more"
     if _kind(now) != kind:
         return f"the attribute '{attribute.path}' is of another kind: {_kind(now)}, not {kind}"
-    array = _state_array(now)
+    array = state_array(now)
     expected = [d if isinstance(d, int) else None for d in value.shape or ()]
     fits = array.ndim == len(expected) and all(
         size in (None, found) for size, found in zip(expected, array.shape, strict=True)
@@ -439,6 +424,8 @@ def made_variant(
     variant.asks_layout = bool(used.intersection(_LAYOUT))
     variant.asks_gradients = "torch.Tensor.requires_grad" in used
     asked = {_ASKED[name] for name in used.intersection(_ASKED)}
+    if captured.sets_mode and not sys.modules["torch"].is_grad_enabled():
+        asked.add("is_grad_enabled")  # what has gradients where they are recorded is not known
     variant.modes = {name: getattr(sys.modules["torch"], name)() for name in sorted(asked)}
     return variant
 
@@ -456,4 +443,4 @@ def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:
     return made
 
 
-__all__ = ["GraphFailed", "Pattern", "Variant", "example_of", "lay_views", "made_variant"]
+__all__ = ["GraphFailed", "Pattern", "Variant", "example_of", "made_variant"]

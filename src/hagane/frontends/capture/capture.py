@@ -17,9 +17,10 @@ from hagane.frontends.capture.emitting.assumed import compare_sizes
 from hagane.frontends.capture.emitting.columns import multiply_columns
 from hagane.frontends.capture.emitting.prune import prune
 from hagane.frontends.capture.flow.scans import scan_appended
+from hagane.frontends.capture.interface.bases import output_views
 from hagane.frontends.capture.interface.given import given
 from hagane.frontends.capture.interface.names import array_names, object_paths
-from hagane.frontends.capture.interface.outputs import changes, output_views, outputs
+from hagane.frontends.capture.interface.outputs import changes, outputs
 from hagane.frontends.capture.interface.reads import Reads, count_read
 from hagane.frontends.capture.interface.state import (
     Attribute,
@@ -31,7 +32,7 @@ from hagane.frontends.capture.interface.state import (
     type_of_state,
 )
 from hagane.frontends.capture.interface.structure import Change
-from hagane.frontends.capture.interface.views import View
+from hagane.frontends.capture.interface.views import View, wholes_of
 from hagane.frontends.capture.repeated import Repeated, Settled
 from hagane.frontends.python.enter.arguments import call_with
 from hagane.frontends.python.enter.check import DeepRecursion
@@ -42,6 +43,7 @@ from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError, Note, Problem, Report
 from hagane.frontends.python.values.values import MISSING, Value
 from hagane.graph.names import separate_names
+from hagane.ops.control.own_gradient import remove_own_gradients
 from hagane.ops.gradient.marks import mark_stops, sources_of
 
 
@@ -63,6 +65,8 @@ class Captured:
         not_one: The sizes that the graph takes for other than 1; a run where one is 1 fails.
         trained: The paths of arguments that the program lets have gradients.
         views: How outputs lie in the memory of other tensors, by their names.
+        sets_mode: Whether it says what is computed with gradients and what without.
+        records: Whether it turns gradients on.
     """
 
     graph: ir.Graph
@@ -77,6 +81,8 @@ class Captured:
     not_one: frozenset[str]
     trained: Sequence[str] = ()
     views: Mapping[str, View] = field(default_factory=dict)
+    sets_mode: bool = False
+    records: bool = False
 
 
 def capture_object(
@@ -130,6 +136,7 @@ def capture_object(
     settled: Settled | None = None
     follow = training is None and not later  # sizes of 0, where the program asks for them
     written_out = False  # loops over known items, though long
+    own_backward = False  # of functions, as the program has it
     for _ in range(_MAX_ATTEMPTS):
         names = array_names(found)
         noted = Reads() if reads is None else reads
@@ -144,6 +151,7 @@ def capture_object(
         attempt.graph.asserts = training is None and later
         attempt.empty.follow = follow
         attempt.loops.written_out = written_out
+        attempt.graph.own_backward = own_backward
         attempt.empty.compare = training is None and not later
         was_written = training is not None and training.written
         if training is not None:
@@ -178,6 +186,9 @@ def capture_object(
                 continue
             if attempt.loops.spared and not written_out:
                 written_out = True
+                continue
+            if attempt.graph.lacks_own:
+                own_backward = True
                 continue
             raise
         if training is not None and not was_written:
@@ -322,11 +333,14 @@ def _names_of(root: Root) -> set[str]:
 def _refuse_trained(attempt: Attempt) -> None:
     """Refuse results with gradients of tensors that the program itself lets have some."""
     emit = attempt.graph
-    if emit.training is not None or emit.still or not emit.trained_here:
+    if emit.training is not None or not emit.trained_here:
         return
-    own = {tensor.value for tensor in emit.trained_here}
+    arguments = attempt.state.arguments
+    own = {x.value for x in emit.trained_here if not (emit.still and arguments.path_of_tensor(x))}
+    made = {name: wholes_of(tensor) for tensor, name in arguments.outputs.values()}
     for output in emit.root.graph.outputs:
-        if not own.isdisjoint(sources_of(output)):
+        sources = made.get(str(output.name), ()) if emit.still else sources_of(output)
+        if not own.isdisjoint(sources):
             raise CaptureError(
                 [
                     f"the result '{output.name}' has the gradient of a tensor for which the "
@@ -374,6 +388,8 @@ def _finished(
     graph = emit.root.graph
     given = [v for v in graph.inputs if str(v.name) not in attempt.state.state_inputs]
     graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))
+    if emit.own_backward:
+        remove_own_gradients(graph)
     prune(graph)
     scan_appended(graph, emit.types, emit.fresh)
     multiply_columns(graph, emit.types)
@@ -386,6 +402,7 @@ def _finished(
         graph, report, structure, reads, weights, tuple(changed), altered,
         tuple(attempt.telling.left_out), attempt.names, frozenset(map(str, emit.not_one)),
         tuple(str(v.name) for v in given if any(v is t.value for t in emit.trained_here)), views,
+        bool(emit.entered) or bool(emit.trained_here), False in emit.entered,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cached_property
+from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,14 @@ class RealNames(Names):
         """Return the stand-in of a real tensor, layer, element type or device."""
         module = type(found).__module__  # of a class that computes it, no text
         root = module.partition(".")[0] if isinstance(module, str) else ""
+        if isinstance(found, FunctionType | MethodDescriptorType | WrapperDescriptorType) and (
+            named := self._method_of_tensor(found)
+        ):
+            return Library(named)
+        if isinstance(found, FunctionType) and "torch._functorch" in sys.modules:
+            from hagane.frontends.libraries.torch.lift import lift_transformed
+
+            return lift_transformed(core, found)
         if "torch" in sys.modules and (
             root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
         ):
@@ -91,6 +100,18 @@ class RealNames(Names):
         if known is not None and any(known in table.layers for table in tables):
             return Instance(core.heap.new({}), Library(known), found)
         return MISSING
+
+    def _method_of_tensor(self, found: Any) -> str:
+        """Return the name of a method of PyTorch's own that tensors have, empty for others."""
+        torch, name = sys.modules.get("torch"), found.__name__
+        if torch is None or name not in self.tables["torch"].methods["torch.Tensor"]:
+            return ""
+        if isinstance(found, FunctionType):
+            is_own = found.__globals__.get("__name__") == "torch._tensor"
+            is_own = is_own and vars(torch.Tensor).get(name) is found
+        else:
+            is_own = found.__objclass__ in torch.Tensor.__mro__[:-1]
+        return f"torch.Tensor.{name}" if is_own else ""
 
     def lift_array(self, core: Core, found: Any, kind: str) -> Value:
         """Return a tensor for a real array; small ones keep their content."""

@@ -196,6 +196,8 @@ class Names:
             return known if real is MISSING else real
         if table is not None and whole in table.names:
             return table.names[whole][0](core)
+        if library.name == "torch.return_types" and isinstance(real := real_named(whole), type):
+            return Host(real)
         if name.startswith("__") and name.endswith("__") and table is not None:
             if name in ("__eq__", "__hash__") and library.name in table.layers:
                 return Host(getattr(object, name))

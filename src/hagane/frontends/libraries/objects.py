@@ -27,6 +27,7 @@ from hagane.frontends.python.values.values import (
     Device,
     DictRef,
     DType,
+    Fields,
     Function,
     Host,
     Instance,
@@ -296,6 +297,8 @@ class Objects(Names):
             torch = sys.modules.get("torch") if value.kind == "torch.Tensor" else None
             array = value.kind == "numpy.ndarray"
             return torch.Tensor if torch is not None else np.ndarray if array else None
+        if isinstance(value, Fields):
+            return value.real or tuple
         if is_plain(value) or isinstance(value, tuple | slice | frozenset):
             return type(value)
         if isinstance(value, Class):

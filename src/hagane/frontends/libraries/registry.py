@@ -18,6 +18,7 @@ from hagane.frontends.libraries.memory.written import (
     note_statement,
     noted,
 )
+from hagane.frontends.libraries.named_results import with_class
 from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch.members import refuse_arrays, refuse_data
@@ -169,7 +170,7 @@ class LibraryTables(Objects, RealNames):
                     made = need_gradients(core, made, keywords["requires_grad"])
                 if out is not None:
                     made = self.call_method(core, "torch.Tensor.type_as", [made, out], {})
-                return noted(core, name, handler, arguments, keywords, made)
+                return with_class(name, noted(core, name, handler, arguments, keywords, made))
             if name in table.layers:
                 for value in (*arguments, *keywords.values()) if name.startswith(_LAYERS) else ():
                     if isinstance(value, Library) and not self.knows(value.name):
@@ -251,7 +252,7 @@ class LibraryTables(Objects, RealNames):
                 raise
             if method == "forward":
                 note_layer(core, name, made)
-            return noted(core, name, handler, arguments, keywords, made)
+            return with_class(name, noted(core, name, handler, arguments, keywords, made))
         core.emit.kind = owner if owner == table.tensor else table.tensor
         found = table.methods[owner][method]
         arguments, keywords = table.named(found, name, arguments, keywords)
@@ -262,7 +263,7 @@ class LibraryTables(Objects, RealNames):
         in_place = method.endswith("_") and not method.endswith("__") and method not in UNCHANGED
         if in_place and owner == "torch.Tensor" and isinstance(arguments[0], Tensor):
             refuse_write(core, arguments[0], f"{method}()")
-        return noted(core, name, found, arguments, keywords, made)
+        return with_class(name, noted(core, name, found, arguments, keywords, made))
 
     def _in_context(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],

@@ -94,9 +94,9 @@ class Arguments:
         return next((path for path, one in given.items() if one is tensor), "")
 
     def bases(self) -> dict[ir.Value, str]:
-        """Return the tensors that the call does not write, with their paths."""
+        """Return the tensors in which results may lie, with their paths: as they are at the end."""
         given = {} if self._tensors is None else self._core.heap[self._tensors]
-        return {value: path for path, value in self._inputs.items() if given[path].value is value}
+        return {tensor.value: path for path, tensor in given.items()}
 
     def changed(self) -> Iterator[tuple[Argument, Any]]:
         """Yield the changed arguments, with their content after the call."""

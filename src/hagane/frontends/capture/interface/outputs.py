@@ -28,7 +28,6 @@ from hagane.frontends.capture.interface.structure import (
     Record,
     Sized,
 )
-from hagane.frontends.capture.interface.views import View, view_of
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
@@ -42,6 +41,7 @@ from hagane.frontends.python.values.values import (
     Device,
     DictRef,
     DType,
+    Fields,
     Function,
     Host,
     Instance,
@@ -89,34 +89,6 @@ def _handed(core: Interpreter, value: Value, path: str, suffix: str) -> Handed:
         return Handed(own)
     arguments.returned.add(value.key)
     return Handed(own, _outputs(core, value, path, suffix))
-
-
-def output_views(core: Interpreter) -> dict[str, View]:
-    """Return how outputs lie in the memory of others, of arguments or of tensors that are held."""
-    arguments, observer, emit = _arguments(core), core.observer, core.emit
-    assert isinstance(observer, Stateful)
-    assert isinstance(emit, GraphEmitter)
-    bases = {value: View(path) for value, path in arguments.bases().items()}
-    for real, value in core.lifted.values():
-        if isinstance(value, Tensor) and str(value.value.name) not in observer.state_inputs:
-            bases.setdefault(value.value, View(held=real))
-    bases |= {value: View(held=real) for real, value in emit._real.values()}
-    own = {n: t for t, n in arguments.outputs.values() if not _is_there(core, t)}
-    found = {name: view_of(tensor, bases) for name, tensor in own.items()}
-    rest = {name: tensor for name, tensor in own.items() if found[name] is None}
-    places = {tensor.value: View(output=name) for name, tensor in rest.items()}
-    whole = {
-        value: view
-        for value, view in places.items()
-        if view_of(rest[view.output], {v: p for v, p in places.items() if v is not value}) is None
-    }
-    found |= {n: view_of(t, whole) for n, t in rest.items() if t.value not in whole}
-    return {name: view for name, view in found.items() if view is not None}
-
-
-def _is_there(core: Interpreter, tensor: Tensor) -> bool:
-    """Whether a result is a tensor of the caller or of the running Python itself."""
-    return bool(_arguments(core).path_of_tensor(tensor)) or _held(core, tensor) is not None
 
 
 def changes(core: Interpreter) -> list[Change]:
@@ -209,7 +181,8 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         )
         if names is None:
             return parts
-        return Record(None, dict(zip(names, parts, strict=True)), is_tuple=True)
+        real = value.real if isinstance(value, Fields) else None
+        return Record(real, dict(zip(names, parts, strict=True)), is_tuple=True)
     if isinstance(value, DictRef) and isinstance(core.heap[value], dict):
         items = core.heap[value].items()
         named = {k: outputs(core, v, joined(path, k), suffix=suffix) for k, v in items}
@@ -334,7 +307,7 @@ def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
         parts = [part(p, joined(path, n)) for n, p in zip(names, found.parts, strict=True)]
         named = dict(zip(names, parts, strict=True))
         if fields is not None:
-            return Record(None, named, is_tuple=True)
+            return Record(getattr(found.like, "real", None), named, is_tuple=True)
         if isinstance(found.like, DictRef):
             return named
         if isinstance(found.like, Instance):
@@ -427,7 +400,7 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     kind = kind or ("numpy.generic" if core.tables.is_scalar(tensor) else tensor.kind)
     given, held, of = "", None, tensor
     if kind in _OBJECTS:
-        given, held = _arguments(core).path_of_tensor(tensor), _held(core, tensor)
+        given, held = _arguments(core).path_of_tensor(tensor), held_tensor(core, tensor)
     if tensor.dtype in COMPLEX:
         kind = f"complex {kind}"
         tensor = core.tables.complex_parts.joined(core, tensor)
@@ -449,7 +422,7 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     return Leaf(full, kind, first, given, held)
 
 
-def _held(core: Interpreter, tensor: Tensor) -> Any:
+def held_tensor(core: Interpreter, tensor: Tensor) -> Any:
     """Return the tensor of the running Python that a value stands for, None if it is another one.
 
     Attributes that the call changes are none of these: what they are is known at the call's end.
@@ -460,4 +433,4 @@ def _held(core: Interpreter, tensor: Tensor) -> Any:
     return next((real for real, value in core.lifted.values() if value is tensor), None)
 
 
-__all__ = ["changes", "output_views", "outputs"]
+__all__ = ["changes", "held_tensor", "outputs"]

@@ -63,7 +63,7 @@ _VIEWS = frozenset(
 )  # fmt: skip
 _LIBRARY_VIEWS = frozenset(
     ("numpy.flip", "numpy.flipud", "numpy.fliplr", "numpy.rot90", "torch.nn.Flatten.forward",
-     "torch.nn.Unflatten.forward", "torch.nn.Identity.forward", "einops.repeat",
+     "torch.nn.Unflatten.forward", "torch.nn.Identity.forward", "torch.meshgrid", "einops.repeat",
      "einops.layers.torch.Rearrange.forward")
 )  # fmt: skip
 
@@ -128,7 +128,7 @@ _COPYING = frozenset(
      "numpy.ndarray.astype", "torch.clone", "torch.Tensor.clone", "torch.tensor",
      "numpy.zeros_like", "numpy.ones_like", "torch.zeros_like", "torch.ones_like",
      "torch.index_select", "torch.Tensor.index_select", "numpy.take", "numpy.ndarray.take",
-     "torch.take", "torch.Tensor.take")
+     "torch.take", "torch.Tensor.take", "torch.diag", "torch.Tensor.diag")
 )  # fmt: skip
 # Of these, those that may be told to return the array itself.
 _SPARING = frozenset(("numpy.array", "numpy.astype", "numpy.ndarray.astype"))

@@ -14,7 +14,7 @@ def mapped(func: Any, in_dims: Any, out_dims: Any, inputs: Any, named: Any) -> A
     Arguments by name are those of all items. A result whose axis is None is that of any item.
     """
     import torch
-    from torch.utils._pytree import tree_flatten
+    from torch.utils._pytree import tree_flatten, tree_map
 
     axes = in_dims if isinstance(in_dims, (tuple, list)) else [in_dims] * len(inputs)
     counts = [count for value, axis in zip(inputs, axes, strict=True)
@@ -22,20 +22,27 @@ def mapped(func: Any, in_dims: Any, out_dims: Any, inputs: Any, named: Any) -> A
     if not counts:
         raise ValueError("vmap needs at least one tensor with a batch")
 
-    def called(place: Any) -> Any:
-        items = [item_of(value, axis, place) for value, axis in zip(inputs, axes, strict=True)]
-        return tree_flatten(func(*items, **named))
+    def items_at(place: Any) -> Any:
+        return [item_of(value, axis, place) for value, axis in zip(inputs, axes, strict=True)]
 
-    first, spec = called(0)
+    # What it writes into items, it writes once.
+    first, spec = tree_flatten(func(*tree_map(copied, items_at(0)), **named))
     rows = []
     for place in range(counts[0]):
-        rows.append(tuple(called(place)[0]))
+        rows.append(tuple(tree_flatten(func(*items_at(place), **named))[0]))
     behind = out_dims if isinstance(out_dims, (tuple, list)) else [out_dims] * spec.num_leaves
     found = [
         first[i] if behind[i] is None else torch.stack([row[i] for row in rows], behind[i])
         for i in range(spec.num_leaves)
     ]
     return spec.unflatten(found)
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of a tensor, other values as they are."""
+    import torch
+
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def sizes_of(value: Any, axis: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from hagane.frontends.python.values.values import (
     Library,
     Tensor,
     Value,
+    Wrapped,
 )
 from hagane.ops.definition import Array
 
@@ -98,6 +100,26 @@ def _computed(core: Core, torch: Any, found: Any) -> dict[str, Value]:
     return {
         name: Computed(partial(compute, parts)) for name, parts in found.parametrizations.items()
     }
+
+
+# What ``torch.func`` returns, by the function that makes it, and what that keeps.
+_TRANSFORMS = {
+    "vmap": ("func", "in_dims", "out_dims"),
+    **dict.fromkeys(("grad", "grad_and_value", "jacrev", "jacfwd"), ("func", "argnums", "has_aux")),
+}
+
+
+def lift_transformed(core: Core, found: FunctionType) -> Value:
+    """Return the stand-in of a function that ``torch.func`` made, ``MISSING`` for others."""
+    maker, _, _ = found.__code__.co_qualname.partition(".")
+    module = found.__globals__.get("__name__") or ""
+    if maker not in _TRANSFORMS or not module.startswith("torch._functorch."):
+        return MISSING
+    cells = dict(zip(found.__code__.co_freevars, found.__closure__ or (), strict=True))
+    if any(name not in cells for name in _TRANSFORMS[maker]):
+        return MISSING
+    kept = tuple(core.lift(cells[name].cell_contents) for name in _TRANSFORMS[maker])
+    return Wrapped("partial", Library(f"torch.func.<{maker}>"), kept)
 
 
 def _tensor(core: Core, torch: Any, found: Any) -> Tensor:

@@ -57,7 +57,7 @@ def _parts(tree: Any, is_leaf: Any) -> Any:
         return "leaf", None, []
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return "named", type(tree), list(tree)
-    if type(tree) is tuple:
+    if type(tree) is tuple or hasattr(tree, "n_sequence_fields"):  # torch.return_types.max
         return "tuple", None, list(tree)
     if type(tree) is list:
         return "list", None, tree

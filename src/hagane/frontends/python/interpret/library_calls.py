@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
@@ -155,11 +156,10 @@ class LibraryCalls(OpenNumbers):
             return [self.unwrap(v) for v in content]
         if isinstance(value, DictRef):
             content = self.heap[value]
-            return (
-                {key: self.unwrap(item) for key, item in content.items()}
-                if isinstance(content, dict)
-                else content
-            )
+            if not isinstance(content, dict):
+                return content
+            kind: type[dict[Any, Any]] = OrderedDict if value.kind == "OrderedDict" else dict
+            return kind((key, self.unwrap(item)) for key, item in content.items())
         if isinstance(value, tuple):
             return (Size if isinstance(value, Size) else tuple)(map(self.unwrap, value))
         return value
@@ -171,7 +171,8 @@ class LibraryCalls(OpenNumbers):
         if isinstance(value, Many):
             return self.new_list(value)
         if isinstance(value, dict):
-            return self.new_dict({key: self.wrap(item) for key, item in value.items()})
+            kind = "OrderedDict" if isinstance(value, OrderedDict) else "dict"
+            return self.new_dict({key: self.wrap(item) for key, item in value.items()}, kind)
         if isinstance(value, Fields | Size):
             return value
         if isinstance(value, tuple):

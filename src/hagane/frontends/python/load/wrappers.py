@@ -7,6 +7,7 @@ from typing import Any
 
 # Packages whose wrappers around functions change no result, but by the contexts that they enter.
 _TRANSPARENT = ("torch", "jaxtyping", "beartype", "typeguard")
+_TRANSFORMS = "torch._functorch"  # but those whose wrappers compute something else: vmap, grad
 
 # Modules with abstract classes and others whose methods the classes of users inherit.
 MIXINS = ("collections.abc", "_collections_abc", "collections")
@@ -17,8 +18,8 @@ def adds_nothing(wrapper: Any) -> bool:
     code = getattr(wrapper, "__code__", None)
     if code is None:  # functools.lru_cache
         return type(wrapper).__module__ == "functools"
-    root = (wrapper.__globals__.get("__name__") or "").partition(".")[0]
-    return root in _TRANSPARENT
+    module = wrapper.__globals__.get("__name__") or ""
+    return module.partition(".")[0] in _TRANSPARENT and not module.startswith(_TRANSFORMS)
 
 
 def managers_of(wrapper: Any, *, gradients: bool) -> list[Any]:

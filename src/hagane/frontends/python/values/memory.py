@@ -24,6 +24,7 @@ _VIEWS = frozenset(
 )  # fmt: skip
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _CONTIGUOUS = "hagane.contiguous"  # marks contiguous values, which may be copies
+_BY_FUNCTION = "hagane.by_function"  # marks results of functions with gradients of their own
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
 PART = "hagane.part"  # marks tensors in objects that the caller gave
 ARRAY = "hagane.array"  # marks arrays of NumPy that the caller gave, which may have no axes
@@ -75,6 +76,16 @@ def note_contiguous(value: ir.Value) -> None:
 def is_contiguous(value: ir.Value) -> bool:
     """Whether a value is a copy of another one that does not lie contiguously."""
     return _CONTIGUOUS in value.meta
+
+
+def note_by_function(value: ir.Value) -> None:
+    """Note that a value is what a function with gradients of its own made of another one."""
+    value.meta[_BY_FUNCTION] = True
+
+
+def is_by_function(value: ir.Value) -> bool:
+    """Whether gradients do not go through a view as through others."""
+    return _BY_FUNCTION in value.meta
 
 
 def share(value: ir.Value, others: Iterable[ir.Value]) -> None:
@@ -278,6 +289,8 @@ def written_since(
 
 __all__ = [
     "ARRAY", "COMPLEX", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
+    "is_by_function",
     "is_same_view", "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of",
+    "note_by_function",
     "note_reshaped", "own", "share", "written_since",
 ]  # fmt: skip

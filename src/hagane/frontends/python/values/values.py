@@ -494,14 +494,15 @@ class Super:
 
 
 class Fields(tuple[Value, ...]):
-    """A tuple whose items have names, such as the result of ``torch.max``."""
+    """A tuple whose items have names, such as the result of ``torch.max``; its real class."""
 
     names: tuple[str, ...]
+    real: Any
 
-    def __new__(cls, items: Iterable[Value], names: tuple[str, ...]) -> Fields:
+    def __new__(cls, items: Iterable[Value], names: tuple[str, ...], real: Any = None) -> Fields:
         """Return the tuple of ``items``."""
         made = super().__new__(cls, items)
-        made.names = names
+        made.names, made.real = names, real
         return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import cast, shape_of
@@ -11,6 +12,7 @@ from hagane.frontends.libraries.torch.recording import following_own, leave_open
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.memory import base_of, note_by_function
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -29,7 +31,7 @@ from hagane.ops.control.own_gradient import own_gradient
 from hagane.ops.functions.tensors.shapes import unbroadcast, zeros_like
 
 _CONTEXT = "torch.autograd.function.FunctionCtx"
-_APART, _NONE = "<no gradients>", "<None for zeros>"
+_APART, _NONE, _DIRTY = "<no gradients>", "<None for zeros>", "<changed>"
 
 
 @TORCH.layer("autograd.Function", "autograd.function.Function")
@@ -69,6 +71,7 @@ class Context:
         if t.emit.training is not None:
             t.fail("capture", "mark_dirty: an argument that a torch.autograd.Function changes has "
                    "no gradient in a compiled step", remedy="return a new tensor")  # fmt: skip
+        t.heap[self.instance()][_DIRTY] = tuple(tensors)
         return None
 
 
@@ -79,27 +82,30 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
     given = [t.wrap(x) for x in arguments]
     needs: tuple[Value, ...] = tuple(isinstance(x, Tensor) and _is_real(x) for x in given)
     asks = not t.emit.builds and _asks_for_needs(t.attribute(cls, "forward"))
-    if t.emit.builds and t.emit.training is None:
+    trains = t.emit.training is not None
+    own = (trains or t.emit.own_backward) and not t.emit.still
+    if t.emit.builds and not own and not trains:
         needs = (False,) * len(given)
     elif asks:  # what is computed from parameters needs one, and what is given none
         needs = tuple(need and Truth(t.unknown_truth()) for need in needs)
     ctx = Instance(t.heap.new({"needs_input_grad": needs, "saved_tensors": ()}), Library(_CONTEXT))
-    own = t.emit.training is not None and not t.emit.still
-    t.emit.still |= own  # as PyTorch records nothing of it
+    t.emit.still |= own and trains  # as PyTorch records nothing of it
     try:
         with following_own(t):
             result = _forward(t, cls, ctx, given)
     finally:
-        t.emit.still &= not own
+        t.emit.still &= not (own and trains)
     leave_open(t, t.settle(result), given)
-    if own and t.find_in_class(cls, "backward") is not MISSING:
+    has_backward = t.find_in_class(cls, "backward") is not MISSING
+    if own and has_backward:
         return _with_backward(t, cls, ctx, given, t.settle(result))
+    if t.emit.builds:
+        t.emit.without_own |= has_backward and not trains and not t.emit.still
+        return _with_own_memory(t, t.settle(result), given, t.heap[ctx].get(_DIRTY, ()))
     if asks:
         told = "asks which gradients are needed: its backward pass is not followed"
         t.collector.notice(t.here(), f"{cls.name}.forward {told}")
-    if (
-        t.emit.builds or asks or cls.key in t.emit.backwards
-    ):  # one that applies its own function has no end
+    if asks or cls.key in t.emit.backwards:  # one that applies its own function has no end
         return result
     if t.find_in_class(cls, "backward") is not MISSING:
         t.emit.backwards.add(cls.key)
@@ -109,6 +115,25 @@ def apply(t: Core, cls: Value, *arguments: Value) -> Value:
         finally:
             t.emit.backwards.discard(cls.key)
     return result
+
+
+def _with_own_memory(
+    t: Core, result: Value, given: Sequence[Value], dirty: Sequence[Value]
+) -> Value:
+    """Return results as tensors of their own, arguments that were changed as they are.
+
+    A view of an argument has the argument's memory, and not its gradient.
+    """
+    if type(result) is tuple:
+        return tuple(_with_own_memory(t, one, given, dirty) for one in result)
+    if not isinstance(result, Tensor) or any(result is one for one in dirty):
+        return result
+    if base_of(result.value) is result.value and not any(result is one for one in given):
+        return result
+    made: Tensor = t.op("Identity", result)
+    made = replace(made, kind=result.kind, strides=result.strides)
+    note_by_function(made.value)
+    return made
 
 
 def _asks_for_needs(forward: Value) -> bool:

@@ -25,7 +25,7 @@ class Mode:
     def __enter__(t: Core, self: View) -> Value:
         content = t.heap[self.instance()]
         content["outer"] = (*content["outer"], t.emit.still)
-        t.emit.still = content["still"]
+        t.emit.enter(still=bool(content["still"]))
         return self.instance()
 
     @staticmethod
@@ -88,12 +88,13 @@ class SetGradEnabled:
     def init(t: Core, mode: Value) -> dict[str, Value]:
         """Return the attributes."""
         made = _still(t, still=not _need_flag(t, mode, "set_grad_enabled"))
-        before, t.emit.still = t.emit.still, bool(made["still"])
+        before = t.emit.still
+        t.emit.enter(still=bool(made["still"]))
         return {**made, "outer": (before,)}
 
     @staticmethod
     def __enter__(t: Core, self: View) -> Value:
-        t.emit.still = t.heap[self.instance()]["still"]
+        t.emit.enter(still=bool(t.heap[self.instance()]["still"]))
         return self.instance()
 
     @staticmethod

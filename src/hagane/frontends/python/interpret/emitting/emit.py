@@ -51,6 +51,10 @@ class Emitter(TypesAlone):
     level = 0
     still = False  # whether the program computes without gradients now
     began_still = False  # whether it does from its start
+    entered: frozenset[bool] = frozenset()  # how it has said so itself
+    own_backward = False  # whether functions of the program have the gradients that it gives them
+    without_own = False  # whether there are such functions, and they have none yet
+    lacks_own = False  # whether these are missed
 
     def __init__(self, knowledge: Knowledge, assume: Callable[[str], None]):
         super().__init__(knowledge, assume)
@@ -154,7 +158,7 @@ class Emitter(TypesAlone):
             self._keep_order(given, results[0])
         if self.still and self.training is not None and call.op.name != STOP:
             return [self.stopped(result) for result in results]
-        if self.still and self.builds and not self.began_still:
+        if self.still and self.builds and (self.entered or not self.began_still):
             mark_stopped(node)
         return results
 
@@ -168,6 +172,11 @@ class Emitter(TypesAlone):
                     order = order_of(x, self.knowledge.is_nonnegative)
                     made.strides = None if order is None else in_order(made.shape, order)
                 return
+
+    def enter(self, *, still: bool) -> None:
+        """Compute without gradients, or with them, from here on."""
+        self.still = still
+        self.entered |= {still}
 
     def stopped(self, tensor: Tensor) -> Tensor:
         """Return a tensor through which no gradient goes, in graphs."""

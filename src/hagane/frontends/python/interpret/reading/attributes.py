@@ -228,6 +228,8 @@ class Access(Items):
             return Method(value, name)
         if isinstance(value, Fields) and name in value.names:
             return value[value.names.index(name)]
+        if isinstance(value, Fields) and name in ("n_fields", "n_sequence_fields"):
+            return len(value) if hasattr(value.real, name) else MISSING
         if isinstance(value, tuple) and name in ("numel", "index", "count"):
             return Method(value, name)
         kinds = {

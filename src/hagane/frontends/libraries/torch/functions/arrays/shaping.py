@@ -108,7 +108,13 @@ def view_as(t: Core, self: Value, other: Value) -> Tensor:
     return reshape(t, self, shape_of(t, need_tensor(t, other, "other")))
 
 
-@TORCH.function("flatten", "ravel", methods=("flatten", "ravel"))
+@TORCH.function("ravel", methods=("ravel",))
+def ravel(t: Core, input: Value) -> Tensor:
+    """Return the input with its axes joined."""
+    return reshape(t, need_tensor(t, input, "input"), [-1])
+
+
+@TORCH.function("flatten", methods=("flatten",))
 def flatten(t: Core, input: Value, start_dim: Value = 0, end_dim: Value = -1) -> Tensor:
     """Return the input with the axes from ``start_dim`` to ``end_dim`` joined."""
     x = need_tensor(t, input, "input")
@@ -119,6 +125,8 @@ def flatten(t: Core, input: Value, start_dim: Value = 0, end_dim: Value = -1) ->
     last = axis(t, end_dim, len(shape), x, what="end_dim")
     if last < first:
         t.fail("axis", f"start_dim={start_dim} comes after end_dim={end_dim} for {t.show(x)}", x)
+    if first == last:
+        return x
     joined = product(shape[first : last + 1])
     return reshape(t, x, [*shape[:first], joined, *shape[last + 1 :]])
 
@@ -237,6 +245,11 @@ def movedim(t: Core, input: Value, source: Value, destination: Value) -> Tensor:
 def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     """Return the input without axes of size 1; an axis of another size stays."""
     x = need_tensor(t, input, "input")
+    made = _squeezed(t, x, dim)
+    return made if made is not x else lie(t.op("Identity", x), strides_of(x))
+
+
+def _squeezed(t: Core, x: Tensor, dim: Value = None) -> Tensor:
     shape = shape_of(t, x)
     none = isinstance(dim, tuple | list) and not dim
     wanted = axes(t, dim, len(shape), x) if shape and not none else []
@@ -271,8 +284,10 @@ def _in_place(name: str, change: Callable[..., Tensor]) -> None:
     TORCH.method(name)(method)
 
 
-for _name, _change in (("squeeze_", squeeze), ("unsqueeze_", unsqueeze), ("transpose_", transpose),
-                       ("swapaxes_", transpose), ("t_", t_)):  # fmt: skip
+for _name, _change in (
+    ("squeeze_", _squeezed), ("unsqueeze_", unsqueeze), ("transpose_", transpose),
+    ("swapaxes_", transpose), ("t_", t_),
+):  # fmt: skip
     _in_place(_name, _change)
 
 

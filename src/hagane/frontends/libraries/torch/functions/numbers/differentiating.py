@@ -50,6 +50,9 @@ def grad(
         return tuple(t.emit.typed("Gradient", [x], x.dtype, x.shape) for x in tensors)
     if is_grads_batched is not False:
         t.fail("capture", "is_grads_batched is not captured: ask for each gradient")
+    if t.emit.without_own:
+        t.emit.lacks_own = True
+        t.fail("capture", "autograd.grad: gradients of a torch.autograd.Function by its backward")
     with interpreting(t.emit):
         ones = [
             op("ConstantOfShape", op("Shape", y), value=ir.tensor(np.ones(1, y.dtype.numpy())))
