@@ -13,6 +13,7 @@ from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.from_outside import FromOutside
+from hagane.frontends.python.values.hashed import Step, hashed
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.placeholders import other_path, stands_in
 from hagane.frontends.python.values.printing import show_type
@@ -174,9 +175,12 @@ class Core(Streams):
             self._compared[item.cls.key] = known
         return known
 
-    def new_set(self, items: Sequence[Value], *, frozen: bool = False) -> SetRef:
-        """Return a new set of known values."""
-        return SetRef(self.heap.new(tuple(dict.fromkeys(items))), frozen)
+    def new_set(
+        self, items: Sequence[Value], *, frozen: bool = False, step: Step | None = None
+    ) -> SetRef:
+        """Return a new set of known values, made by a step, or of one item after the other."""
+        made = Step(None, "set", (list(items),)) if step is None else step
+        return SetRef(self.heap.new(hashed(items, made)), frozen)
 
     # Reporting.
 

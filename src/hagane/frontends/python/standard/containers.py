@@ -15,6 +15,7 @@ from hagane.frontends.python.standard.counters import COUNTER
 from hagane.frontends.python.standard.generators import OF_GENERATORS, Generators
 from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
+from hagane.frontends.python.values.hashed import in_place
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -146,7 +147,8 @@ class Containers(Generators, Sets, Ordering):
         made = self.binary(kind, left, right)
         if not isinstance(made, ListRef | SetRef | DictRef):
             return made
-        self.heap[left] = self.heap[made]
+        content = self.heap[made]
+        self.heap[left] = in_place(content) if isinstance(made, SetRef) else content
         if left.key in self.bounds:
             self.bound_list(left)
         return left
@@ -352,7 +354,7 @@ class Containers(Generators, Sets, Ordering):
             arguments, content = [key, *arguments[1:]], self.heap[receiver]
         match name:
             case "keys" | "__iter__":
-                return self.new_set(list(content))
+                return SetRef(self.heap.new(tuple(content)))  # in the order of the dictionary
             case "values":
                 return self.new_list(list(content.values()))
             case "items":

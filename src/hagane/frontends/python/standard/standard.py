@@ -200,7 +200,7 @@ class StandardLibrary(Iterators):
                 self.bounds[made.key] = self.bounds[value.key]
             return made
         if isinstance(value, SetRef):
-            return SetRef(self.heap.new(self.heap[value]), value.frozen)
+            return self.copied_set(value)
         if isinstance(value, DictRef):
             content = self.heap[value]
             if not isinstance(content, dict):

@@ -10,6 +10,7 @@ from hagane.frontends.python.interpret.own_programs import items_of, run_own, tu
 from hagane.frontends.python.interpret.reading.containing import Containing
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.hashed import in_order
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -53,7 +54,7 @@ class Iteration(Containing):
             case tuple() | range() | str() | bytes() | frozenset():
                 return list(value)
             case ListRef() | SetRef():
-                return self._content(self.heap[value])
+                return self._content(in_order(self.heap[value]))
             case DictRef():
                 content = self.heap[value]
                 if isinstance(content, Pairs):
