@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED

@@ -17,14 +17,8 @@ def local_names(function: _Function) -> frozenset[str]:
     declares ``global`` or ``nonlocal`` are none of them.
     """
     formal = function.args
-    parameters = [
-        *formal.posonlyargs,
-        *formal.args,
-        *formal.kwonlyargs,
-        formal.vararg,
-        formal.kwarg,
-    ]
-    names = {one.arg for one in parameters if one is not None}
+    parameters = [*formal.posonlyargs, *formal.args, *formal.kwonlyargs]
+    names = {one.arg for one in (*parameters, formal.vararg, formal.kwarg) if one is not None}
     outer: set[str] = set()
     queue: list[ast.AST] = []
     if isinstance(function.body, list):
