@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 import hagane
 
@@ -146,8 +144,8 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_graphs_hold_what_python_computes(program: Callable[..., Any]) -> None:
-    want, got = program(X), hagane.compile(program, fullgraph=True)(X)
-    np.testing.assert_array_equal(want[0], got[0])
-    assert got[1:] == want[1:]
+def test_graphs_hold_what_python_computes() -> None:
+    for program in PROGRAMS:
+        want, got = program(X), hagane.compile(program, fullgraph=True)(X)
+        np.testing.assert_array_equal(want[0], got[0])
+        assert got[1:] == want[1:], program.__name__

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from hagane.frontends.python.interpret.domain import Domain
+from hagane.frontends.python.interpret.fitting import refuse_unhashable
 from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
@@ -136,6 +137,7 @@ class Core(Streams):
         """Whether sets know a value: a known one, or a tensor of PyTorch, which equals itself."""
         if isinstance(item, Tensor):
             return self.is_by_identity(item) and item.kind == "torch.Tensor"
+        refuse_unhashable(item)
         return is_key(item)
 
     def key_in(self, keys: Iterable[Value], key: Value) -> Value:
@@ -145,6 +147,7 @@ class Core(Streams):
         """
         if is_key(key):
             return key
+        refuse_unhashable(key)
         if not is_compared_by_value(key):
             return MISSING
         for other in keys:

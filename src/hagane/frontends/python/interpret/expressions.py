@@ -240,7 +240,8 @@ class Expressions(Core):
         items = self._items(node.elts)
         if isinstance(items, list) and all(map(self.is_member, items)):
             fixed = constant_of(self.frame, node) if len(node.elts) > 2 else None
-            return self.new_set(items, step=fixed and Step(None, "literal", (fixed,)))
+            step = None if fixed is None else Step(None, "literal", (fixed,))
+            return self.new_set(items, step=step)
         return self.lost("a set of values that are not known")
 
     def _Dict(self, node: ast.Dict) -> Value:

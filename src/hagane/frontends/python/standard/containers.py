@@ -119,6 +119,10 @@ class Containers(Generators, Sets, Ordering):
             items = self.sequence(arguments[0])
             if isinstance(items, list) and all(isinstance(item, str) for item in items):
                 return receiver.join(items)
+            for place, item in enumerate(items if isinstance(items, list) else ()):
+                if is_plain(item) and not isinstance(item, str):
+                    told = f"TypeError: item {place} to join is no text: {self.show(item)}"
+                    raise CheckError("type", told)
             return self.outside("a text that depends on sizes")
         plain = [tuple(v) if isinstance(v := (self.unwrap(a)), list) else v for a in arguments]
         if is_plain(tuple(plain)) and is_plain(tuple(keywords.values())):

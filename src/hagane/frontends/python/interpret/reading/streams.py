@@ -42,6 +42,7 @@ class Streams(Parts):
 
     heap: Heap
     emit: Emitter
+    dead: bool
 
     def __init__(self) -> None:
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
