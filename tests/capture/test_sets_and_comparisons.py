@@ -115,6 +115,7 @@ def items_by_their_operators(x: Any) -> Any:
         [Amount(1)] < [Amount(2)],
     ]
     told += [{"a": Amount(1)} == {"a": Amount(1)}, [nan] == [nan], (nan,) == (nan,), nan in [nan]]
+    told += [[nan].count(nan), [2, nan].index(nan), round(2.345, ndigits=1)]
     told += [
         [1, 2, 3].count(Anything()),
         [1].index(Anything()),
@@ -129,6 +130,10 @@ class Silent:
         raise KeyError
 
 
+def rounded_by_keyword(x: Any) -> Any:
+    return round(float(x.sum()) / 7, ndigits=2), round(number=2.5)
+
+
 def asked_in_order(x: Any) -> Any:
     found = 1 in [1, Silent()]
     try:
@@ -141,6 +146,7 @@ def asked_in_order(x: Any) -> Any:
 PROGRAMS = [
     in_order_of_literals, in_order_of_their_history, after_clear, views_of_keys, compared_as_sets,
     operators_that_decline, items_by_their_operators, asked_in_order,
+    rounded_by_keyword,
 ]  # fmt: skip
 
 

@@ -313,7 +313,10 @@ class Containers(Generators, Sets, Ordering):
         if not is_plain(between):
             return self.lost(f"'{name}' between places that are not known")
         within = range(len(items))[slice(*(*between, None)[:2])]
-        same = [self.decide(self.truth(self.compare(ast.Eq, items[p], wanted))) for p in within]
+        same = [
+            items[p] is wanted or self.decide(self.truth(self.compare(ast.Eq, items[p], wanted)))
+            for p in within
+        ]
         if any(isinstance(found, Term) for found in same) and not self.emit.builds:
             return self.emit.fresh("place")  # which it is, only the run knows
         places = [p for p, found in zip(within, same, strict=True) if found is True]
