@@ -84,7 +84,7 @@ class Graph(Calling):
             self._while(node)
             return
         core = self.core
-        over = core.read_once(core.settle(core.parted(core.evaluate(node.iter))))
+        over = core.read_once(core.settle(core.parted(core.iterated(node.iter))))
         if isinstance(over, Choice) and all(isinstance(v, DictRef) for v in alternatives(over)):
             core.either(over, partial(self._for, node))
         elif isinstance(over, Stream):

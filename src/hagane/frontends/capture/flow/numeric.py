@@ -171,20 +171,21 @@ class Numbers(Paths):
             return self.emit.of_kinds(made, also)
         return NONE
 
-    def _round(self, value: Value, digits: Value = None) -> Value:
-        if isinstance(value, Expr) and (digits is None or (is_plain(digits) and digits >= 0)):
+    def _round(self, number: Value, ndigits: Value = None) -> Value:
+        value = number
+        if isinstance(value, Expr) and (ndigits is None or (is_plain(ndigits) and ndigits >= 0)):
             return value
         if isinstance(value, Tensor) and value.kind == NUMPY and value.shape == ():
-            if digits is not None:
-                return self.core.call_library("numpy.round", [value, digits])
+            if ndigits is not None:
+                return self.core.call_library("numpy.round", [value, ndigits])
             value = self.core.tensor_number(value, whole=False)
         if not isinstance(value, Real):
             return NONE
-        if digits is None:
+        if ndigits is None:
             return self._whole_part(value, "rounded", "Round")
-        if not isinstance(digits, int):
+        if not isinstance(ndigits, int):
             return NONE
-        scale = np.array(_BY_TEN**digits, np.float64)
+        scale = np.array(_BY_TEN**ndigits, np.float64)
         scaled = self.core.op("Mul", self.emit.real_tensor(value), scale)
         made = Real(None, self.core.op("Div", self.core.op("Round", scaled), scale))
         return self.emit.of_kinds(made, self.emit.also(value))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import BINARY, apply_plain, known_place
+from hagane.frontends.python.interpret.comparing import is_declined
 from hagane.frontends.python.interpret.reading.items import lost_part
 from hagane.frontends.python.interpret.reading.open_places import OpenPlaces
 from hagane.frontends.python.interpret.setting.settable import error_of_setting
@@ -149,7 +150,8 @@ class Assignments(OpenPlaces):
             return self.either(left, either)
         if isinstance(left, Instance):
             own = self.method_of(left, f"__i{BINARY[kind][0]}__")
-            return MISSING if own is MISSING else self.call(own, [right], {})
+            made = MISSING if own is MISSING else self.call(own, [right], {})
+            return MISSING if made is not MISSING and is_declined(made) else made
         return self.change(kind, left, right)
 
     def assign(self, target: ast.expr, value: Value) -> None:

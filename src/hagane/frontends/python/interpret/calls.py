@@ -10,6 +10,7 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Exit
+from hagane.frontends.python.interpret.fitting import check_arguments, check_method
 from hagane.frontends.python.interpret.library_calls import LibraryCalls
 from hagane.frontends.python.interpret.recursion import comes_nearer
 from hagane.frontends.python.interpret.setting.metaclasses import refuse_construction
@@ -150,7 +151,10 @@ class Calls(LibraryCalls):
         self, function: Value, arguments: Sequence[Value], keywords: Mapping[str, Value]
     ) -> Value:
         """Call any value of the program."""
+        if isinstance(function, Method):
+            check_method(function.receiver, function.name, arguments, keywords)
         if isinstance(function, Host) and isinstance(function.object, type | BuiltinFunctionType):
+            check_arguments(function.object, arguments, keywords)
             many = function.object in (max, min) and len(arguments) > 1
             if function.object in _READERS and not many:
                 arguments = [self.read_once(argument) for argument in arguments]

@@ -6,9 +6,11 @@ import ast
 
 from hagane.frontends.python.interpret.arithmetic import (
     COMPARE,
+    apply_plain,
     compare_values,
 )
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import class_of_list
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -21,14 +23,17 @@ from hagane.frontends.python.values.values import (
     Library,
     ListRef,
     Outside,
+    SetRef,
     Tensor,
     Truth,
     Unknown,
     Value,
+    alternatives,
+    is_key,
     is_plain,
 )
 from hagane.symbolic.logic import both, either, negate
-from hagane.symbolic.term import TRUE, Term
+from hagane.symbolic.term import FALSE, TRUE, Term
 
 _ORDERS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _REFLECTED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -85,27 +90,22 @@ class Comparisons(Core):
             return self.tensor_operator(COMPARE[kind][0], left, right)
         own = f"__{COMPARE[kind][0]}__"
         left, right = self.as_tuple(left, own), self.as_tuple(right, own)
+        found = self._own_comparison(kind, left, right)
+        if found is not MISSING:
+            return found
+        if kind in (ast.Eq, ast.NotEq) and self._differ_in_order(left, right):
+            return kind is ast.NotEq
+        if isinstance(left, SetRef) or isinstance(right, SetRef):
+            found = self._sets_compared(kind, left, right)
+            if found is not MISSING:
+                return found
+        found = self._items_compared(kind, left, right)
+        if found is not MISSING:
+            return found
         if kind in (ast.Eq, ast.NotEq):
-            if self._differ_in_order(left, right):
-                return kind is ast.NotEq
-            lists = isinstance(left, ListRef) and isinstance(right, ListRef)
-            if lists and class_of_list(left) is not class_of_list(right):
-                return kind is ast.NotEq
             left, right = self.unwrap(left), self.unwrap(right)
         elif isinstance(left, ListRef) and type(left) is type(right):
             left, right = self.heap[left], self.heap[right]
-        if isinstance(left, Instance):
-            method = self.method_of(left, own)
-            if method is not MISSING:
-                return self.call(method, [right], {})
-            if kind is ast.NotEq and self.method_of(left, "__eq__") is not MISSING:
-                return self.negated(self.truth(self.compare(ast.Eq, left, right)))
-        if isinstance(right, Instance) and kind in _REFLECTED:
-            method = self.method_of(right, f"__{COMPARE[_REFLECTED[kind]][0]}__")
-            if method is not MISSING:
-                return self.call(method, [left], {})
-            if kind is ast.NotEq and self.method_of(right, "__eq__") is not MISSING:
-                return self.negated(self.truth(self.compare(ast.Eq, left, right)))
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance):
             fields = self._fields_compared(left, right)
             if fields is not None:
@@ -118,12 +118,6 @@ class Comparisons(Core):
             told = self.real_call(COMPARE[kind][1], [left, right], {})
             if told is not MISSING:
                 return told
-        if kind in (ast.Eq, ast.NotEq) and isinstance(left, dict) and isinstance(right, dict):
-            if left.keys() != right.keys():
-                return kind is ast.NotEq
-            left, right = tuple(left.values()), tuple(right[key] for key in left)
-        if kind in _ORDERS and _are_tuples_of_tensors(left, right):
-            return self._tuples_compared(kind, left, right)
         condition = None
         if not isinstance(left, Unknown) and not isinstance(right, Unknown):
             condition = compare_values(self.knowledge, kind, left, right)
@@ -138,7 +132,83 @@ class Comparisons(Core):
         one, two = self.heap[left], self.heap[right]
         return isinstance(one, dict) and isinstance(two, dict) and [*one] != [*two]
 
-    def _tuples_compared(
+    def _own_comparison(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
+        """Return what the methods of objects make of a comparison; ``MISSING`` if they have none.
+
+        The object on the right is asked first where its class derives from that of the other one.
+        """
+        asked = False
+        sides = [(left, kind, right), (right, _REFLECTED.get(kind, kind), left)]
+        if self.derives(right, left):
+            sides.reverse()
+        for receiver, asking, other in sides:
+            if not isinstance(receiver, Instance):
+                continue
+            method = self.method_of(receiver, f"__{COMPARE[asking][0]}__")
+            inverted = method is MISSING and kind is ast.NotEq
+            if inverted:
+                method = self.method_of(receiver, "__eq__")
+            if method is MISSING:
+                continue
+            found = self.call(method, [other], {})
+            if not is_declined(found):
+                return self.negated(self.truth(found)) if inverted else found
+            asked = True
+        if asked and kind in (ast.Eq, ast.NotEq):
+            return (left is right) == (kind is ast.Eq)
+        if asked:
+            raise CheckError(
+                "type", f"unsupported operands for {COMPARE[kind][0]}: {self.show(left)} and "
+                f"{self.show(right)}"
+            )  # fmt: skip
+        return MISSING
+
+    def derives(self, one: Value, other: Value) -> bool:
+        """Whether the class of an object derives from that of another one, and is not that."""
+        if not (isinstance(one, Instance) and isinstance(other, Instance)):
+            return False
+        if one.cls is other.cls or not isinstance(one.cls, Class):
+            return False
+        return any(base is other.cls for base in self.resolution_order(one.cls))
+
+    def _sets_compared(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
+        """Return the comparison of two values of which one is a set; ``MISSING`` if it has none."""
+        sides: list[set[Value]] = []
+        for side in (left, right):
+            content = self.heap[side] if isinstance(side, SetRef) else side
+            if not isinstance(side, SetRef | frozenset):
+                if kind not in (ast.Eq, ast.NotEq) or isinstance(side, Unknown | Host | Instance):
+                    return MISSING
+                return kind is ast.NotEq
+            if not isinstance(content, tuple | frozenset) or not all(map(is_key, content)):
+                return Truth(self.unknown_truth())
+            sides.append(set(content))
+        return bool(COMPARE[kind][1](*sides))
+
+    def _items_compared(self, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
+        """Return the comparison of two lists, tuples or dictionaries; ``MISSING`` for others."""
+        if isinstance(left, DictRef) and isinstance(right, DictRef):
+            one, two = self.heap[left], self.heap[right]
+            if kind not in (ast.Eq, ast.NotEq) or not (
+                isinstance(one, dict) and isinstance(two, dict)
+            ):
+                return MISSING
+            if one.keys() != two.keys():
+                return kind is ast.NotEq
+            return self._sequences_compared(
+                kind, tuple(one.values()), tuple(two[key] for key in one)
+            )
+        if isinstance(left, ListRef) and isinstance(right, ListRef):
+            if class_of_list(left) is not class_of_list(right):
+                return kind is ast.NotEq if kind in (ast.Eq, ast.NotEq) else MISSING
+            left, right = self.heap[left], self.heap[right]
+        if not (isinstance(left, tuple) and isinstance(right, tuple)) or kind not in _ORDERS:
+            return MISSING
+        if is_plain(left) and is_plain(right):
+            return bool(apply_plain(COMPARE[kind][1], left, right))
+        return self._sequences_compared(kind, left, right)
+
+    def _sequences_compared(
         self, kind: type[ast.cmpop], left: tuple[Value, ...], right: tuple[Value, ...]
     ) -> Value:
         """Return the comparison of two sequences: that of the first items that differ."""
@@ -146,17 +216,20 @@ class Comparisons(Core):
         def term(kind: type[ast.cmpop], one: Value, two: Value) -> Term:
             return self.as_term(self.truth(self.compare(kind, one, two)))
 
+        if kind in (ast.Eq, ast.NotEq) and len(left) != len(right):
+            return kind is ast.NotEq
         same: list[Term] = []
         differ: list[Term] = []
         for one, two in zip(left, right, strict=False):
             equal = TRUE if one is two else term(ast.Eq, one, two)
-            if kind not in (ast.Eq, ast.NotEq):
+            if kind not in (ast.Eq, ast.NotEq) and equal is not TRUE:
                 differ.append(both(*same, negate(equal), term(kind, one, two)))
             same.append(equal)
-        if kind in (ast.Eq, ast.NotEq) and len(left) != len(right):
-            return kind is ast.NotEq
-        if kind is ast.NotEq:
-            return self.as_truth(negate(both(*same)))
+            if equal is FALSE:
+                break
+        if kind in (ast.Eq, ast.NotEq):
+            equal = both(*same)
+            return self.as_truth(equal if kind is ast.Eq else negate(equal))
         if COMPARE[kind][1](len(left), len(right)):
             differ.append(both(*same))
         return self.as_truth(either(*differ))
@@ -214,11 +287,15 @@ def _are_told_apart(left: Value, right: Value) -> bool:
     return left == right or (last[0] != last[1] and all(name[:1].isupper() for name in last))
 
 
-def _are_tuples_of_tensors(left: Value, right: Value) -> bool:
-    """Whether two values are both tuples or lists, and a tensor is among their items."""
-    if not any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list)):
-        return False
-    return any(isinstance(item, Tensor) for item in (*left, *right))
+def is_declined(found: Value) -> bool:
+    """Whether a method for an operator has returned ``NotImplemented``."""
+    if isinstance(found, Choice) and any(map(_is_declined, alternatives(found))):
+        raise CheckError("capture", "the data decide whether an operator is NotImplemented")
+    return _is_declined(found)
+
+
+def _is_declined(value: Value) -> bool:
+    return isinstance(value, Host) and value.object is NotImplemented
 
 
 def _may_change(node: ast.expr) -> bool:
@@ -236,4 +313,4 @@ def _is_same(left: Value, right: Value) -> bool:
     return left is right
 
 
-__all__ = ["Comparisons"]
+__all__ = ["Comparisons", "is_declined"]

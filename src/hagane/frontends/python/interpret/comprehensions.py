@@ -6,9 +6,11 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
+from hagane.frontends.python.values.hashed import constant_set
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -40,7 +42,7 @@ class Comprehensions(Core):
     def _GeneratorExp(self, node: ast.GeneratorExp) -> Value:
         at_once, self.taken_whole = self.taken_whole is node, None
         with nullcontext() if at_once else self.emit.lazily():
-            source = self.read_once(self.evaluate(node.generators[0].iter))
+            source = self.read_once(self.iterated(node.generators[0].iter))
             with self.heap.reading() as reads:
                 items = self._comprehension(node.generators, lambda: self._given(node.elt), source)
         made = self.new_stream(items)
@@ -50,6 +52,11 @@ class Comprehensions(Core):
             self.heap.derive(made.key, sources)
             self.lend([source], made)
         return made
+
+    def iterated(self, node: ast.expr) -> Value:
+        """Return the value of what a loop runs over; of constants in braces a frozenset."""
+        fixed = constant_of(self.frame, node) if isinstance(node, ast.Set) else None
+        return self.evaluate(node) if fixed is None else fixed
 
     def extend_in_turn(self, receiver: ast.expr, value: ast.expr) -> bool:
         """Extend a container by a generator expression that reads it itself, item by item.
@@ -115,7 +122,7 @@ class Comprehensions(Core):
         outer = self.frame
         assert outer is not None
         if source is MISSING:
-            source = self.read_once(self.evaluate(generators[0].iter))
+            source = self.read_once(self.iterated(generators[0].iter))
         items = self.sequence(source)
         frame = _inner_frame(self.heap.new({}), outer)
         self.frame = frame
@@ -175,7 +182,7 @@ class Comprehensions(Core):
         if place + 1 == len(generators):
             self.steps += not self.emit.builds
             return [self.settle(result())]
-        source = self.read_once(self.evaluate(generators[place + 1].iter))
+        source = self.read_once(self.iterated(generators[place + 1].iter))
         items = self.sequence(source)
         with self._in_turns(source):
             return self._generate(generators, place + 1, items, result)
@@ -264,6 +271,18 @@ def _reads_in_turn(node: ast.GeneratorExp, receiver: ast.expr) -> bool:
         for each in parts
         for part in ast.walk(each)
     )
+
+
+def constant_of(frame: Frame | None, node: ast.Set) -> frozenset[Any] | None:
+    """Return the constant that Python makes of constants in braces; None for others."""
+    try:
+        values = frozenset(map(ast.literal_eval, node.elts))
+    except (TypeError, ValueError):
+        return None
+    while frame is not None and (frame.function is None or frame.function.host is None):
+        frame = frame.parent
+    host = None if frame is None or frame.function is None else frame.function.host
+    return constant_set(values, getattr(host, "__code__", None))
 
 
 @lru_cache(maxsize=256)

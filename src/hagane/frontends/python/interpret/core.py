@@ -9,11 +9,13 @@ from functools import partial
 from typing import Any, NoReturn
 
 from hagane.frontends.python.interpret.domain import Domain
+from hagane.frontends.python.interpret.fitting import refuse_unhashable
 from hagane.frontends.python.interpret.reading.streams import Streams
 from hagane.frontends.python.interpret.running import Budget, Observer, OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.deques import are_alike, list_like
 from hagane.frontends.python.values.from_outside import FromOutside
+from hagane.frontends.python.values.hashed import Step, hashed
 from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
 from hagane.frontends.python.values.placeholders import other_path, stands_in
 from hagane.frontends.python.values.printing import show_type
@@ -136,6 +138,7 @@ class Core(Streams):
         """Whether sets know a value: a known one, or a tensor of PyTorch, which equals itself."""
         if isinstance(item, Tensor):
             return self.is_by_identity(item) and item.kind == "torch.Tensor"
+        refuse_unhashable(item)
         return is_key(item)
 
     def key_in(self, keys: Iterable[Value], key: Value) -> Value:
@@ -145,6 +148,7 @@ class Core(Streams):
         """
         if is_key(key):
             return key
+        refuse_unhashable(key)
         if not is_compared_by_value(key):
             return MISSING
         for other in keys:
@@ -175,9 +179,12 @@ class Core(Streams):
             self._compared[item.cls.key] = known
         return known
 
-    def new_set(self, items: Sequence[Value], *, frozen: bool = False) -> SetRef:
-        """Return a new set of known values."""
-        return SetRef(self.heap.new(tuple(dict.fromkeys(items))), frozen)
+    def new_set(
+        self, items: Sequence[Value], *, frozen: bool = False, step: Step | None = None
+    ) -> SetRef:
+        """Return a new set of known values, made by a step, or of one item after the other."""
+        made = Step(None, "set", (list(items),)) if step is None else step
+        return SetRef(self.heap.new(hashed(items, made)), frozen)
 
     # Reporting.
 

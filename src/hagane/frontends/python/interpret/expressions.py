@@ -9,8 +9,11 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import (
     apply_plain,
 )
+from hagane.frontends.python.interpret.comprehensions import constant_of
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.interpret.reading.local_names import local_names
 from hagane.frontends.python.report.findings import OPEN, CheckError
+from hagane.frontends.python.values.hashed import Step
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -184,6 +187,9 @@ class Expressions(Core):
                     if self.handlers and name in self.heap.partly.get(where.key, ()):
                         return self.name_where_set(found, name)
                     return found
+                if where.function is not None and name in local_names(where.function.node):
+                    kind = "UnboundLocalError" if where is self.frame else "NameError"
+                    raise CheckError("name", f"{kind}: the name '{name}' is not set here yet")
             where = where.parent
         return self.global_name(self.frame.module, name)
 
@@ -233,7 +239,9 @@ class Expressions(Core):
     def _Set(self, node: ast.Set) -> Value:
         items = self._items(node.elts)
         if isinstance(items, list) and all(map(self.is_member, items)):
-            return self.new_set(items)
+            fixed = constant_of(self.frame, node) if len(node.elts) > 2 else None
+            step = None if fixed is None else Step(None, "literal", (fixed,))
+            return self.new_set(items, step=step)
         return self.lost("a set of values that are not known")
 
     def _Dict(self, node: ast.Dict) -> Value:

@@ -17,10 +17,11 @@ from hagane.frontends.python.interpret.arithmetic import (
     known_place,
     negate_number,
 )
-from hagane.frontends.python.interpret.comparing import Comparisons
+from hagane.frontends.python.interpret.comparing import Comparisons, is_declined
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque, list_like
+from hagane.frontends.python.values.hashed import operated
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -144,7 +145,8 @@ class Operators(Comparisons):
             first, second = self.heap[left], self.heap[right]
             if not (isinstance(first, tuple) and isinstance(second, tuple)):
                 return self._open_sets(kind, left, right)
-            return self.new_set(_SETS[kind](first, second), frozen=left.frozen)
+            made = operated(first, kind, second, _SETS[kind](first, second))
+            return SetRef(self.heap.new(made), left.frozen)
         if isinstance(left, DictRef) and isinstance(right, DictRef) and left.kind == "Counter":
             return self.counted(kind, left, right)
         if kind is ast.BitOr and isinstance(left, DictRef):
@@ -213,15 +215,28 @@ class Operators(Comparisons):
         return self.lost("an array of objects") if array and made is not MISSING else made
 
     def _own_operator(self, name: str, left: Value, right: Value) -> Value:
-        for receiver, method, other in (
-            (left, f"__{name}__", right),
-            (right, f"__r{name}__", left),
-        ):
+        """Return what the methods of objects make of an operator; ``MISSING`` if they have none."""
+        sides = [(left, f"__{name}__", right), (right, f"__r{name}__", left)]
+        if self.derives(right, left) and self._replaces(f"__r{name}__", right, left):
+            sides.reverse()
+        elif isinstance(left, Instance) and isinstance(right, Instance) and left.cls is right.cls:
+            sides.pop()
+        for receiver, method, other in sides:
             if isinstance(receiver, Instance):
                 found = self.method_of(receiver, method)
-                if found is not MISSING:
-                    return self.call(found, [other], {})
+                made = MISSING if found is MISSING else self.call(found, [other], {})
+                if made is not MISSING and not is_declined(made):
+                    return made
         return MISSING
+
+    def _replaces(self, name: str, one: Value, other: Value) -> bool:
+        """Whether the class of an object has another method of a name than the one it is from."""
+        assert isinstance(one, Instance)
+        assert isinstance(other, Instance)
+        own = self.find_in_class(one.cls, name) if isinstance(one.cls, Class) else MISSING
+        if own is MISSING or not isinstance(other.cls, Class):
+            return own is not MISSING
+        return own is not self.find_in_class(other.cls, name)
 
     def _binary_objects(self, kind: type[ast.operator], left: Value, right: Value) -> Value:
         name = BINARY[kind][0]

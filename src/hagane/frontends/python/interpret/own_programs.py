@@ -37,10 +37,22 @@ def turns_of(iterator: Any) -> Any:
         yield item
 
 
-def items_of(container: Any) -> Any:
-    """Yield the items of an object with ``__len__`` and ``__getitem__``."""
+def sized_items_of(container: Any) -> Any:
+    """Yield the items of an object with ``__getitem__`` of which the run knows the length."""
     for place in range(len(container)):
         yield container[place]
+
+
+def items_of(container: Any) -> Any:
+    """Yield the items of an object with ``__getitem__`` alone."""
+    place = 0
+    while True:
+        try:
+            item = container[place]
+        except IndexError:
+            return
+        yield item
+        place += 1
 
 
 def next_or(iterator: Any, default: Any) -> Any:

@@ -33,6 +33,7 @@ from hagane.frontends.python.load.wrappers import (
     managers_of,
 )
 from hagane.frontends.python.values.deques import new_deque
+from hagane.frontends.python.values.hashed import Step
 from hagane.frontends.python.values.in_python import base_in_python, partial_method
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
@@ -149,7 +150,8 @@ class Lift(Core):
             case types.MappingProxyType():
                 return self.new_dict({self.lift_key(k): self.lift(v) for k, v in found.items()})
             case set():
-                return self.new_set([self.lift(item) for item in found])
+                held = [self.lift(item) for item in found]
+                return self.new_set(held, step=Step(None, "given", (found,)))
             case np.ndarray() | np.generic():
                 return self.tables.lift_array(self, np.asarray(found), "numpy.ndarray")
             case types.ModuleType():

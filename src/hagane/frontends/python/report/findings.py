@@ -14,7 +14,7 @@ from hagane.symbolic.term import Term
 FOLLOWS = "follows"  # the code of errors that come of others, which the reader knows of
 
 # Codes of errors that are no exceptions of the program: limits of the interpreter or its domain.
-OWN = frozenset(("capture", "input", "target", "make", "source", "annotation", OPEN))
+OWN = frozenset(("capture", "order", "input", "target", "make", "source", "annotation", OPEN))
 
 
 class CheckError(HaganeError, TypeError):

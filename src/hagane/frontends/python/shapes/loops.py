@@ -47,7 +47,7 @@ class Loops(Plain):
             self._while(node)
             return
         core = self.core
-        items = core.sequence(core.evaluate(node.iter))
+        items = core.sequence(core.iterated(node.iter))
         if isinstance(items, list) and len(items) > MAX_UNROLLED and not _steers(node.body):
             items = core.many_items(items)
         if isinstance(items, list):

@@ -16,6 +16,7 @@ from hagane.frontends.python.standard.generators import OF_GENERATORS, Generator
 from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.deques import Deque, list_like
+from hagane.frontends.python.values.hashed import in_place
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -125,6 +126,10 @@ class Containers(Generators, Sets, Ordering):
             items = self.sequence(arguments[0])
             if isinstance(items, list) and all(isinstance(item, str) for item in items):
                 return receiver.join(items)
+            for place, item in enumerate(items if isinstance(items, list) else ()):
+                if is_plain(item) and not isinstance(item, str):
+                    told = f"TypeError: item {place} to join is no text: {self.show(item)}"
+                    raise CheckError("type", told)
             return self.outside("a text that depends on sizes")
         plain = [tuple(v) if isinstance(v := (self.unwrap(a)), list) else v for a in arguments]
         if is_plain(tuple(plain)) and is_plain(tuple(keywords.values())):
@@ -153,7 +158,8 @@ class Containers(Generators, Sets, Ordering):
         made = self.binary(kind, left, right)
         if not isinstance(made, ListRef | SetRef | DictRef):
             return made
-        self.heap[left] = self.heap[made]
+        content = self.heap[made]
+        self.heap[left] = in_place(content) if isinstance(made, SetRef) else content
         if isinstance(left, Deque):
             self.bound_list(left)
         return left
@@ -311,7 +317,10 @@ class Containers(Generators, Sets, Ordering):
         if not is_plain(between):
             return self.lost(f"'{name}' between places that are not known")
         within = range(len(items))[slice(*(*between, None)[:2])]
-        same = [self.decide(self.truth(self.compare(ast.Eq, items[p], wanted))) for p in within]
+        same = [
+            items[p] is wanted or self.decide(self.truth(self.compare(ast.Eq, items[p], wanted)))
+            for p in within
+        ]
         if any(isinstance(found, Term) for found in same) and not self.emit.builds:
             return self.emit.fresh("place")  # which it is, only the run knows
         places = [p for p, found in zip(within, same, strict=True) if found is True]
@@ -356,7 +365,7 @@ class Containers(Generators, Sets, Ordering):
             arguments, content = [key, *arguments[1:]], self.heap[receiver]
         match name:
             case "keys" | "__iter__":
-                return self.new_set(list(content))
+                return SetRef(self.heap.new(tuple(content)))  # in the order of the dictionary
             case "values":
                 return self.new_list(list(content.values()))
             case "items":

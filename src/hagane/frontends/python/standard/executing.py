@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,14 @@ class Executing(Core):
         return FileText(content, told=True, path=path)
 
     def _call_compile(self, source: Value, filename: Value = "", mode: Value = "exec") -> Value:
+        if isinstance(source, str) and isinstance(mode, str):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    compile(source, "<text>", mode, ast.PyCF_ONLY_AST, dont_inherit=True)
+            except SyntaxError as error:
+                told = f"SyntaxError: {error.msg} in the text that is compiled"
+                raise CheckError("syntax", told) from None
         return source if isinstance(source, str | Unknown) else self._not_understood("compile")
 
     def _call_eval(self, source: Value, globals: Value = None, locals: Value = None) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import next_or, run_own
-from hagane.frontends.python.interpret.reading.streams import TAKEN
+from hagane.frontends.python.interpret.reading.streams import ENDED, TAKEN
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -57,6 +57,7 @@ class Generators(Core):
         if isinstance(content, Many):
             return self._next_of_many(stream, content, default)
         if not content:
+            self.heap[stream.key] = ENDED
             if default:
                 return default[0]
             raise CheckError("value", "StopIteration: the iterator is used up")

@@ -10,6 +10,7 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.deques import new_deque
+from hagane.frontends.python.values.hashed import Hashed, Step, set_argument
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -148,9 +149,12 @@ class Iterables(StandardLibrary):
         return self.new_list(items) if isinstance(items, Many) else tuple(items)
 
     def _call_set(self, value: Value = ()) -> Value:
+        content = self.heap[value] if isinstance(value, SetRef | DictRef) else None
         items = self.sequence(value)
         if isinstance(items, list) and all(map(self.is_member, items)):
-            return self.new_set(items)
+            if isinstance(content, Hashed):
+                return self.new_set(items, step=Step(content, "set"))
+            return self.new_set(items, step=Step(None, "set", (set_argument(content, items),)))
         if not self.emit.builds and items:
             if isinstance(items, Many):
                 element = items.element
@@ -164,6 +168,8 @@ class Iterables(StandardLibrary):
         return self.lost("a set of values that are not known")
 
     def _call_frozenset(self, value: Value = ()) -> Value:
+        if isinstance(value, frozenset) or (isinstance(value, SetRef) and value.frozen):
+            return value
         made = self._call_set(value)
         return SetRef(made.key, frozen=True) if isinstance(made, SetRef) else made
 

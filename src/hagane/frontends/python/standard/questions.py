@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import types
 
+from hagane.frontends.python.interpret.fitting import refuse_unhashable
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.iterables import Iterables
 from hagane.frontends.python.values.members import Member
 from hagane.frontends.python.values.sizes import Size
@@ -30,6 +32,7 @@ from hagane.frontends.python.values.values import (
     Unset,
     Value,
     Wrapped,
+    is_plain,
 )
 from hagane.symbolic import Expr
 
@@ -47,6 +50,7 @@ class Questions(Iterables):
             method = self.method_of(value, "__hash__")
             if method is not MISSING:
                 return self.call(method, [], {})
+        refuse_unhashable(value)
         return self.emit.fresh("hash")
 
     def _call_id(self, value: Value) -> Value:
@@ -61,6 +65,10 @@ class Questions(Iterables):
 
     def _call_isinstance(self, value: Value, classes: Value) -> Value:
         options = _options(classes)
+        wrong = next((one for one in options if is_plain(one)), MISSING)
+        if wrong is not MISSING:
+            told = f"TypeError: isinstance() expected classes, got {self.show(wrong)}"
+            raise CheckError("type", told)
         found = [self.tables.is_instance(self, value, option) for option in options]
         if True in found:
             return True

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.counters import Counters
-from hagane.frontends.python.values.values import MISSING, Many, SetRef, Value, is_plain
+from hagane.frontends.python.values.hashed import Hashed, Step, hashed, set_argument
+from hagane.frontends.python.values.values import (
+    MISSING,
+    DictRef,
+    Many,
+    SetRef,
+    Value,
+    is_plain,
+)
 
 # Methods that change the set, with the operator that gives what it then holds.
 _CHANGING: dict[str, type[ast.operator]] = {
@@ -33,12 +41,14 @@ class Sets(Counters):
         match name:
             case "add":
                 if arguments[0] not in content:
-                    self.heap[receiver] = (*content, arguments[0])
+                    self.heap[receiver] = _changed(
+                        content, (*content, arguments[0]), name, arguments
+                    )
                 return None
             case "copy":
-                return self.new_set(content, frozen=receiver.frozen)
+                return self.copied_set(receiver)
             case "clear":
-                self.heap[receiver] = ()
+                self.heap[receiver] = hashed((), Step(None, "set"))
                 return None
             case "discard" | "remove":
                 return self._taken(receiver, content, name, arguments[0])
@@ -50,18 +60,28 @@ class Sets(Counters):
         if not known or not is_plain(content):
             return self.lost(f"the method '{name}' of sets")
         if kind is None:
-            found = apply_plain(lambda: getattr(set(content), name)(*map(set, others)))  # type: ignore[arg-type]
-            return self.new_set(sorted(found, key=str)) if isinstance(found, set) else found
+            return apply_plain(lambda: getattr(set(content), name)(*map(set, others)))  # type: ignore[arg-type]
         result: SetRef = self.new_set(content, frozen=receiver.frozen)
-        for other in others:
+        noted: list[Any] = []
+        for argument, other in zip(arguments, others, strict=True):
             assert isinstance(other, list)
+            given = self.heap[argument] if isinstance(argument, SetRef | DictRef) else None
+            noted.append(set_argument(given, other))
             made = self.binary(kind, result, self.new_set(other))
             assert isinstance(made, SetRef)
             result = made
+        items = _changed(content, self.heap[result], name, noted)
         if name in _MAKING:
-            return result
-        self.heap[receiver] = self.heap[result]
+            return SetRef(self.heap.new(items), receiver.frozen)
+        self.heap[receiver] = items
         return None
+
+    def copied_set(self, value: SetRef) -> SetRef:
+        """Return a copy of a set; one that cannot change is its own."""
+        content = self.heap[value]
+        if value.frozen or not isinstance(content, tuple):
+            return value if value.frozen else SetRef(self.heap.new(content))
+        return SetRef(self.heap.new(_changed(content, content, "copy", ())))
 
     def _taken(self, receiver: SetRef, content: tuple[Value, ...], name: str, item: Value) -> Value:
         """Take an item out of a set."""
@@ -69,7 +89,9 @@ class Sets(Counters):
             return self.lost(f"the method '{name}' of sets")
         if item not in content and name == "remove":
             raise CheckError("key", f"KeyError: {item!r}")
-        self.heap[receiver] = tuple(each for each in content if each != item)
+        if item in content:
+            left = tuple(each for each in content if each != item)
+            self.heap[receiver] = _changed(content, left, name, (item,))
         return None
 
     def _popped(self, receiver: SetRef, content: tuple[Value, ...]) -> Value:
@@ -96,6 +118,18 @@ class Sets(Counters):
             self.heap[receiver] = Many(joined, self.emit.fresh("different"))
             return None
         return self.lost(f"the method '{name}' of a set whose items are not known")
+
+
+def _changed(
+    content: tuple[Value, ...], items: Iterable[Value], name: str, arguments: Sequence[Any]
+) -> Hashed:
+    """Return the content of a set after a call of a method."""
+    before = content if isinstance(content, Hashed) else hashed(content, _anew(content))
+    return hashed(items, Step(before, name, tuple(arguments)))
+
+
+def _anew(content: tuple[Value, ...]) -> Step:
+    return Step(None, "set", (list(content),))
 
 
 __all__ = ["Sets"]

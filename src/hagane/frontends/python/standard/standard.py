@@ -198,7 +198,7 @@ class StandardLibrary(Iterators):
         if isinstance(value, ListRef):
             return list_like(self.heap, value, self.heap[value])
         if isinstance(value, SetRef):
-            return SetRef(self.heap.new(self.heap[value]), value.frozen)
+            return self.copied_set(value)
         if isinstance(value, DictRef):
             content = self.heap[value]
             if not isinstance(content, dict):

@@ -376,6 +376,8 @@ class Exceptions(Unwinding):
             self.execute(handler.body)
         finally:
             self.caught.pop()
+        if handler.name and not self.dead and self.frame is not None:
+            self.heap[self.frame.key].pop(handler.name, None)  # as Python does
 
     def _finally(self, node: ast.Try, around: Sequence[Cleanup], error: CheckError) -> None:
         """Run what follows an error in any case, and raise it again if that does not leave."""

@@ -79,8 +79,18 @@ class Containing(Enumerations):
             if any(c is item for c in content):
                 return True
             content = [c for c in content if not self.equals_itself_alone(c)]
-        conditions = [self.as_term(self.truth(self.compare(ast.Eq, item, c))) for c in content]
+        conditions: list[Term] = []
+        for each in content:
+            same = TRUE if each is item else self.as_term(self.truth(self._equals(each, item)))
+            conditions.append(same)
+            if same is TRUE:
+                break
         return self.as_truth(either(*conditions)) if conditions else False
+
+    def _equals(self, each: Value, item: Value) -> Value:
+        """Return whether an item of a container is what is looked for; the former is asked."""
+        one, other = (item, each) if isinstance(item, Tensor) else (each, item)
+        return self.compare(ast.Eq, one, other)
 
     def _gives(self, source: Stream | Range, item: Value) -> Value:
         """Return whether an iterator, which is read up to that, or a range gives an item."""

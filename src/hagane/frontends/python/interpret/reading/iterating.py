@@ -6,10 +6,17 @@ from functools import partial
 from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
-from hagane.frontends.python.interpret.own_programs import items_of, run_own, turns_of
+from hagane.frontends.python.interpret.own_programs import (
+    items_of,
+    run_own,
+    sized_items_of,
+    turns_of,
+)
 from hagane.frontends.python.interpret.reading.containing import Containing
+from hagane.frontends.python.interpret.reading.streams import ENDED
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.hashed import in_order
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -53,7 +60,7 @@ class Iteration(Containing):
             case tuple() | range() | str() | bytes() | frozenset():
                 return list(value)
             case ListRef() | SetRef():
-                return self._content(self.heap[value])
+                return self._content(in_order(self.heap[value]))
             case DictRef():
                 content = self.heap[value]
                 if isinstance(content, Pairs):
@@ -62,7 +69,7 @@ class Iteration(Containing):
             case Stream(key=key):
                 self.check_stream(value)
                 content = self._content(self.left_of(value))
-                self.heap[key] = ()
+                self.heap[key] = ENDED
                 return content
             case Range():
                 return self._range_items(value)
@@ -166,6 +173,9 @@ class Iteration(Containing):
                 continue
             if name == "__iter__":
                 return self.sequence(self._iterator_by(method))
+            once = self.read_once(value)
+            if once is not value:
+                return self.sequence(once)
             length = self.call(self.attribute(value, "__len__"), [], {})
             if isinstance(length, int) and (length <= MAX_UNROLLED or self.emit.builds):
                 return [self.call(method, [place], {}) for place in range(length)]
@@ -192,9 +202,11 @@ class Iteration(Containing):
         own = self.find_in_class(value.cls, "__iter__")
         if own is not MISSING:
             return self._iterator_by(self.bind(own, value, value.cls))
-        names = ("__getitem__", "__len__") if self.emit.builds else ()
-        if names and all(self.find_in_class(value.cls, name) is not MISSING for name in names):
-            return run_own(self, items_of, [value], {})
+        if self.emit.builds and self.find_in_class(value.cls, "__getitem__") is not MISSING:
+            size = self.method_of(value, "__len__")
+            length = 0 if size is MISSING else self.call(size, [], {})
+            program = items_of if isinstance(length, int) else sized_items_of
+            return run_own(self, program, [value], {})
         return value
 
     def sequence_or_keys(self, container: Instance) -> Any:

@@ -30,11 +30,19 @@ TAKEN = "items taken"
 LEFT = Unknown("items that an iterator has left", told=False)
 
 
+class Ended(tuple[Value, ...]):
+    """The content of an iterator that has told that it has no more items, and never will."""
+
+
+ENDED = Ended()
+
+
 class Streams(Parts):
     """Makes iterators, and gives the items of loops one by one."""
 
     heap: Heap
     emit: Emitter
+    dead: bool
 
     def __init__(self) -> None:
         self.lengths: dict[int, int] = {}  # how many items an iterator had, by its key
@@ -103,7 +111,7 @@ class Streams(Parts):
         whole = self.lengths.get(stream.key)
         if isinstance(content, Many):
             self.heap.check_unread(stream.key, 0)
-        elif isinstance(content, tuple) and content and whole is not None:
+        elif isinstance(content, tuple) and not isinstance(content, Ended) and whole is not None:
             self.heap.check_unread(stream.key, whole - len(content))
 
     def check_growing(self, container: Value, arguments: Sequence[Value]) -> None:
@@ -140,13 +148,20 @@ class Streams(Parts):
         if not self.emit.builds or not any(isinstance(item, Tensor | tuple) for item in items):
             for place, item in enumerate(items):
                 yield self._item_now(over, items, place) if place else item
+            self._check_end(over, items)
             return
         key = self.heap.new(dict(enumerate(items)))
         for place, item in enumerate(items):
             held = self.heap.contents.get(key, {}).get(place, item)
             now = self._item_now(over, items, place) if place else item
             yield held if now is item else now
+        self._check_end(over, items)
         self.heap.contents.pop(key, None)
+
+    def _check_end(self, over: Value, items: Sequence[Value]) -> None:
+        """Compare the object of a loop with its items where the loop asks for one more."""
+        if items and self.emit.literal and not self.dead and not isinstance(over, Stream):
+            self._item_now(over, items, len(items))
 
     def _item_now(self, over: Value, items: Sequence[Value], place: int) -> Value:
         """Return an item of a loop's object as it is when its turn comes."""
@@ -157,11 +172,15 @@ class Streams(Parts):
             self.heap.check_unread(over.key, read + place)
         elif isinstance(over, ListRef | SetRef | DictRef):
             content = self.heap[over]
-            if isinstance(content, tuple | dict) and len(content) != len(items):
+            changed = isinstance(content, tuple | dict) and len(content) != len(items)
+            if changed and not isinstance(over, ListRef):
+                kind = "dictionary" if isinstance(over, DictRef) else "set"
+                raise CheckError("value", f"RuntimeError: {kind} changed size during iteration")
+            if changed:
                 raise CheckError(
                     "order",
                     "a loop runs over a list that it changes; run over a copy, or use while",
                 )
-            if isinstance(content, tuple):
-                return content[place]
-        return items[place]
+            if isinstance(over, ListRef) and isinstance(content, tuple):
+                return content[place] if place < len(items) else None
+        return items[place] if place < len(items) else None

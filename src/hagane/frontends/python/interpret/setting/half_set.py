@@ -99,7 +99,7 @@ class HalfSet(Core):
 
     def name_where_set(self, found: Value, name: str) -> Value:
         """Return a variable that some paths alone have set, unless a handler waits for it."""
-        error = CheckError("name", f"NameError: the name '{name}' is not defined")
+        error = CheckError("name", f"UnboundLocalError: the name '{name}' is not set here yet")
         if any(self.clause_for(each, error) is not None for each in self.handlers):
             return self.lost(f"'{name}', which some paths alone have set, where a handler waits")
         return found
