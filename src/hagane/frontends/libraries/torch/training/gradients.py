@@ -162,7 +162,11 @@ def _with_backward(
                 t.fail("capture", f"{cls.name}.backward: {gradient.reason}")
             if gradient is None:
                 missing.append(len(gone))
-            gone.append(zeros_like(x) if gradient is None else _fitted(t, cls, gradient, x))
+            gone.append(
+                zeros_like(x)
+                if gradient is None
+                else fitted(t, f"{cls.name}.backward", gradient, x)
+            )
         return gone
 
     with interpreting(t.emit):
@@ -181,14 +185,21 @@ def _is_real(x: Tensor) -> bool:
     return bool(x.dtype.is_floating_point())
 
 
-def _fitted(t: Core, cls: Class, gradient: Value, x: Tensor) -> Tensor:
-    """Return a gradient in the type of an argument, summed where that was repeated."""
+def fitted(t: Core, title: str, gradient: Value, x: Tensor) -> Tensor:
+    """Return a gradient in the type of an argument, summed where that was repeated.
+
+    Args:
+        t: The interpreter.
+        title: What the program computed it by, for errors.
+        gradient: The gradient.
+        x: The argument.
+    """
     if not isinstance(gradient, Tensor):
-        t.fail("type", f"{cls.name}.backward: expected a tensor or None, got {t.show(gradient)}")
+        t.fail("type", f"{title}: expected a tensor or None, got {t.show(gradient)}")
     wide, narrow = shape_of(t, gradient), shape_of(t, x)
     pairs = zip(reversed(wide), reversed(narrow), strict=False)
     if len(wide) < len(narrow) or any(n != 1 and t.emit.differ(w, n) for w, n in pairs):
-        t.fail("shape-mismatch", f"{cls.name}.backward: expected a gradient of the shape of "
+        t.fail("shape-mismatch", f"{title}: expected a gradient of the shape of "
                f"{t.show(x)}, got {t.show(gradient)}", x)  # fmt: skip
     return cast(t, unbroadcast(gradient, x), x.dtype)
 
