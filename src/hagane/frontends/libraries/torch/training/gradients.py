@@ -135,6 +135,9 @@ def _with_backward(
     places = [n for n, y in enumerate(outputs) if isinstance(y, Tensor) and _is_real(y)]
     apart = t.heap[ctx].get(_APART, ())
     places = [n for n in places if not any(outputs[n] is one for one in apart)]
+    # Of one that is returned twice the last place counts, as the tensor is one.
+    twice = {n: max(m for m in places if outputs[m] is outputs[n]) for n in places}
+    places = [n for n in places if twice[n] == n]
     sources = [x for x in given if isinstance(x, Tensor) and _is_real(x)]
     if not places or not sources:
         return result
@@ -177,7 +180,8 @@ def _with_backward(
         node.replace_input_with(len(places) + place, None)
         del node.attributes["backward"].as_graph().outputs[place]
     for place, y in zip(places, made, strict=True):
-        outputs[place] = y
+        for n, last in twice.items():
+            outputs[n] = y if last == place else outputs[n]
     return tuple(outputs) if type(result) is tuple else outputs[0]
 
 
