@@ -37,6 +37,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.ops.builder import interpreting
 from hagane.ops.control.own_gradient import own_gradient
+from hagane.ops.gradient.marks import mark_passed
 from hagane.symbolic import Expr, definitely_equal, symbols_of
 
 
@@ -214,11 +215,17 @@ def unrecorded(core: Core, old: Tensor, new: Tensor) -> Tensor:
     Gradients pass over the write: they go on to what the tensor was computed from, all of them, as
     its record stays as it was (``torch.no_grad``, ``.data``, ``.detach()``).
     """
-    if core.emit.training is None or not old.dtype.is_floating_point():
+    if not core.emit.builds or core.emit.began_still or not old.dtype.is_floating_point():
         return new
     trained, closed = core.emit.gradients_from(old)
     if closed and not trained:
         return new
+    if core.emit.training is None:  # whoever wants gradients of the graph is told
+        made = copied(core, core.op("Identity", new), None)
+        node = core.emit.value_of(made).producer()
+        assert node is not None
+        mark_passed(node)
+        return made
     before, core.emit.still = core.emit.still, False
     try:
         with interpreting(core.emit):
