@@ -13,7 +13,7 @@ import torch
 from torch import nn, optim
 
 import hagane
-from hagane.errors import InvalidArgument
+from hagane.errors import CaptureError, InvalidArgument
 
 
 def squares(module: Any, x: Any) -> Any:
@@ -174,3 +174,16 @@ def test_states_of_another_type_than_their_parameter_are_refused_before_anything
     optimizer.load_state_dict(optimizer.state_dict())  # the remedy
     step(module, x)
     assert optimizer.state[module.weight]["momentum_buffer"].dtype == torch.float64
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "complex64"])
+def test_sparse_tensors_that_a_loss_reads_are_refused(kind: str) -> None:
+    around = torch.eye(3, dtype=getattr(torch, kind)).to_sparse()
+
+    def loss(module: Any, x: Any) -> Any:
+        return module(around.to_dense().real.float() @ x).sum()
+
+    module = nn.Linear(3, 2)
+    step = hagane.compile(loss, optim.SGD(module.parameters(), lr=0.1))
+    with pytest.raises(CaptureError, match=r"layout torch\.sparse_coo is read, .*to_dense"):
+        step(module, torch.ones(3, 3))
