@@ -24,6 +24,8 @@ x: float32[b=2, t=5, 8]; y: float32[b=2, t=5, 8]; i: int64[b=2, t=5] < 8
     F.binary_cross_entropy(torch.sigmoid(x), torch.sigmoid(y), weight=torch.arange(8.0), reduction='sum')
     F.binary_cross_entropy_with_logits(x, y, reduction='none')
     F.binary_cross_entropy_with_logits(x * 100, y)
+    F.binary_cross_entropy_with_logits(x.double(), y)
+    F.binary_cross_entropy_with_logits(x, y.double(), reduction='none')
     F.binary_cross_entropy_with_logits(x, y, pos_weight=torch.arange(8.0))
     F.binary_cross_entropy_with_logits(x, y, torch.arange(8.0), reduction='sum')
     F.cross_entropy(x[:, 0], i[:, 0])

@@ -242,3 +242,32 @@ def test_a_clock_that_is_set_while_a_run_goes_on_changes_no_time(
     monkeypatch.setattr("time.time", iter(range(0, 10**9, 3600)).__next__)
     trainer.run()
     assert 0 < trainer.elapsed_time < 600
+
+
+FILES = {
+    "log": lambda: extensions.LogReport(trigger=(1, "iteration")),
+    "graph.dot": lambda: extensions.dump_graph("main/loss", filename="graph.dot"),
+    "loss.png": lambda: extensions.PlotReport(
+        ["main/loss"], trigger=(1, "iteration"), filename="loss.png"
+    ),
+    "last": lambda: extensions.snapshot(filename="last"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_in_the_place_of_a_file_is_told(name: str, tmp_path: Path) -> None:
+    if name.endswith("png"):
+        pytest.importorskip("matplotlib")
+    (tmp_path / name).mkdir()
+    trainer = made(tmp_path)
+    trainer.extend(FILES[name](), trigger=(1, "iteration"))
+    with pytest.raises(InvalidArgument, match=rf"{name}' is a folder, and a file is to have that"):
+        trainer.run(show_loop_exception_msg=False)
+
+
+def test_files_lie_in_folders_of_the_output_too(tmp_path: Path) -> None:
+    (tmp_path / "some").mkdir()
+    trainer = made(tmp_path)
+    trainer.extend(extensions.LogReport(trigger=(3, "iteration"), filename="some/log"))
+    trainer.run()
+    assert [path.name for path in (tmp_path / "some").iterdir()] == ["log"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -174,3 +175,22 @@ def test_a_step_that_a_program_puts_in_the_place_of_the_optimizers_is_called(whe
 
     for one, other in zip(course(compiled=True), course(compiled=False), strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_step_of_an_optimizer_may_call_it_by_any_name(first: bool) -> None:
+    module, called = network(), list[Any]()
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    if first:
+        optim.lr_scheduler.StepLR(optimizer, 2)
+    before = optimizer.step
+
+    def noted(own: Any, *given: Any) -> Any:
+        called.append(own)
+        return before(*given)
+
+    optimizer.step = types.MethodType(noted, optimizer)
+    if not first:
+        optim.lr_scheduler.StepLR(optimizer, 2)
+    hagane.compile(loss_of, optimizer)(module, torch.ones(2, 4).double())
+    assert called == [optimizer]

@@ -149,6 +149,33 @@ def test_backward_passes_of_programs_are_followed(kind: type[Net], loss: Any) ->
         torch.testing.assert_close(mine, one)
 
 
+class Twice(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        made = x * 2
+        return made, made
+
+    @staticmethod
+    def backward(ctx: Any, first: Tensor, last: Tensor) -> Tensor:
+        return first * 2 + last * 3
+
+
+def test_a_tensor_that_is_returned_twice_has_one_gradient() -> None:
+    def loss(module: nn.Module, x: Tensor) -> Tensor:
+        first, last = Twice.apply(module(x))
+        return (first * x[:, :2] + last.square()).sum()
+
+    module, x = nn.Linear(4, 2), torch.randn(3, 4)
+    other = copy.deepcopy(module)
+    loss(other, x).backward()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter -= 0.1 * parameter.grad
+    hagane.compile(loss, torch.optim.SGD(module.parameters(), 0.1))(module, x)
+    for mine, one in zip(module.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine, one)
+
+
 class Fewer(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:

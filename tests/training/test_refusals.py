@@ -11,10 +11,9 @@ pytest.importorskip("torch")
 
 import torch
 from torch import nn, optim
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import hagane
-from hagane.errors import InvalidArgument
+from hagane.errors import CaptureError, InvalidArgument
 
 
 def squares(module: Any, x: Any) -> Any:
@@ -58,21 +57,6 @@ def clip(*_: Any) -> None:
     raise AssertionError("is not called")
 
 
-def test_hooks_are_refused_by_name() -> None:
-    module, x = nn.Linear(3, 2), torch.ones(2, 3)
-    optimizer = optim.SGD(module.parameters(), lr=0.1)
-    step = hagane.compile(squares, optimizer)
-    handle = optimizer.register_step_pre_hook(clip)
-    with pytest.raises(InvalidArgument, match=r"the hook 'clip' \(register_step_pre_hook\)"):
-        step(module, x)
-    handle.remove()
-    handle = module.bias.register_hook(clip)
-    with pytest.raises(InvalidArgument, match="parameter 1 of group 0 .* has the hook 'clip'"):
-        step(module, x)
-    handle.remove()
-    step(module, x)
-
-
 HOOKS = {
     r"the module 'module\.0' has the hook 'clip' \(register_full_backward_hook\)": (
         lambda module: module[0].register_full_backward_hook(clip)
@@ -88,12 +72,6 @@ HOOKS = {
     ),
     r"for all modules \(register_module_forward_hook\)": (
         lambda _: torch.nn.modules.module.register_module_forward_hook(clip)
-    ),
-    r"for all optimizers \(register_optimizer_step_pre_hook\)": (
-        lambda _: register_optimizer_step_pre_hook(clip)
-    ),
-    "parameter 0 of group 0 of the optimizer has the hook 'clip'": (
-        lambda module: module[0].weight.register_post_accumulate_grad_hook(clip)
     ),
 }
 
@@ -117,6 +95,20 @@ def test_hooks_on_parameters_that_are_not_trained_are_refused() -> None:
     module[0].weight.register_hook(clip)
     step = hagane.compile(squares, optim.SGD(module[1].parameters(), lr=0.1))
     with pytest.raises(InvalidArgument, match=r"the parameter 'module\.0\.weight' has the hook"):
+        step(module, torch.ones(2, 3))
+    module[0].weight.requires_grad_(requires_grad=False)
+    step(module, torch.ones(2, 3))
+    module[0].bias.register_hook(clip)
+    with pytest.raises(InvalidArgument, match=r"the parameter 'module\.0\.bias' has the hook"):
+        step(module, torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("setting", [{"accumulate": 2}, {"max_norm": 1.0}, {"precision": "fp16"}])
+def test_hooks_that_would_see_other_gradients_are_refused(setting: Any) -> None:
+    module = nn.Linear(3, 2)
+    step = hagane.compile(squares, optim.SGD(module.parameters(), lr=0.1), **setting)
+    module.bias.register_hook(clip)
+    with pytest.raises(InvalidArgument, match="has the hook 'clip' .* with " + next(iter(setting))):
         step(module, torch.ones(2, 3))
 
 
@@ -182,3 +174,16 @@ def test_states_of_another_type_than_their_parameter_are_refused_before_anything
     optimizer.load_state_dict(optimizer.state_dict())  # the remedy
     step(module, x)
     assert optimizer.state[module.weight]["momentum_buffer"].dtype == torch.float64
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "complex64"])
+def test_sparse_tensors_that_a_loss_reads_are_refused(kind: str) -> None:
+    around = torch.eye(3, dtype=getattr(torch, kind)).to_sparse()
+
+    def loss(module: Any, x: Any) -> Any:
+        return module(around.to_dense().real.float() @ x).sum()
+
+    module = nn.Linear(3, 2)
+    step = hagane.compile(loss, optim.SGD(module.parameters(), lr=0.1))
+    with pytest.raises(CaptureError, match=r"layout torch\.sparse_coo is read, .*to_dense"):
+        step(module, torch.ones(3, 3))

@@ -233,6 +233,10 @@ class Compiled:
                 reason = "the call changes attributes or arguments and PyTorch records gradients; "
                 reason += "use torch.no_grad() for the graph"
                 return self._in_python((reason,), args, kwargs, always=True)
+            if variant.passes_over:
+                reason = "a tensor is written under torch.no_grad() or by .detach(), and gradients "
+                reason += "are recorded; use torch.no_grad() around the call for the graph"
+                return self._in_python((reason,), args, kwargs, always=True)
             return recorded(called, variant, tree, tensors)
         except GraphFailed as error:  # nothing was changed yet
             return self._instead(error.error, args, kwargs)

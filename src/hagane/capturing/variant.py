@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from hagane.frontends.capture.interface.rebuilding import rebuilt
 from hagane.frontends.capture.interface.state import Attribute
 from hagane.frontends.capture.interface.structure import Example, Leaf, Text
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.ops.gradient.marks import sources_of
+from hagane.ops.gradient.marks import passes_over, sources_of
 
 # Questions of a program about modes of PyTorch, and the function that answers them.
 _ASKED = {
@@ -160,6 +161,11 @@ class Variant:
             found = sources_of(values[output])
             self._sources[output] = frozenset(str(v.name) for v in found if v.producer() is None)
         return self._sources[output]
+
+    @cached_property
+    def passes_over(self) -> bool:
+        """Whether PyTorch alone knows the gradients of tensors that are written without record."""
+        return self.captured is not None and passes_over(self.captured.graph)
 
     @property
     def variables(self) -> list[Any]:

@@ -61,7 +61,7 @@ _ADDED = frozenset(
      *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
      *(f"torch.nn.{name}.flatten_parameters" for name in ("RNN", "GRU", "LSTM")),
      "torch.Tensor.__reversed__", "torch.nn.utils.rnn.pack_padded_sequence",
-     "torch.nn.utils.rnn.pad_packed_sequence",
+     "torch.nn.utils.rnn.pad_packed_sequence", "torch.Tensor.register_hook",
      *(f"torch.func.{name}" for name in (
          "functional_call", "vmap", "<vmap>", "grad", "grad_and_value", "<grad>",
          "<grad_and_value>", "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian",

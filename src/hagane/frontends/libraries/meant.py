@@ -723,6 +723,8 @@ MEANT = frozenset({
     "torch.exp2",
     "torch.expm1",
     "torch.eye",
+    "torch.fake_quantize_per_channel_affine",
+    "torch.fake_quantize_per_tensor_affine",
     "torch.feature_alpha_dropout",
     "torch.feature_dropout",
     "torch.fft.fftfreq",

@@ -22,6 +22,8 @@ from hagane.ops.schema import Parameter, Schema
 from hagane.ops.traits import Trait
 
 OWN_GRADIENT = "OwnGradient"
+# The key under which the result notes that all uses of the value that it stands for are its own.
+HOOKED = "hagane.hooked"
 
 
 def own_gradient(
@@ -39,6 +41,22 @@ def own_gradient(
     made = op(OWN_GRADIENT, *values, *inputs, domain=DOMAIN, outputs=len(values),
               results=len(values), backward=backward)  # fmt: skip
     return (made,) if len(values) == 1 else tuple(made)
+
+
+def follow_hooks(graph: ir.Graph) -> None:
+    """Let what was computed from a value with a hook follow from the result, in place.
+
+    Gradients within a loss read results of nodes as they were before a hook came to them.
+    """
+    for node in [*all_nodes(graph)]:
+        if node.op_type != OWN_GRADIENT or HOOKED not in node.outputs[0].meta:
+            continue
+        bare, hooked = node.inputs[0], node.outputs[0]
+        assert bare is not None
+        own = {node, *all_nodes(node.attributes["backward"].as_graph())}
+        for user, place in tuple(bare.uses()):
+            if user not in own:
+                user.replace_input_with(place, hooked)
 
 
 def remove_own_gradients(graph: ir.Graph) -> None:

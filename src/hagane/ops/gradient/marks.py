@@ -15,12 +15,20 @@ import onnx_ir as ir
 
 from hagane.graph.walk import all_nodes
 from hagane.ops.builder import Call, dtype_of, is_continuous, op
+from hagane.ops.definition import Unsupported
 from hagane.ops.functions.numbers.elementary import where
 from hagane.ops.layout.stopping import STOP, stopped
 from hagane.ops.own_schemas import DOMAIN
 
 _STOPPED = "hagane.stopped"  # no gradient goes through the results
+_PASSED = "hagane.passed_over"  # gradients go to the content before a write, which is not known
 _PADDING = "hagane.padding"  # the row of a table, which a Gather takes, that has no gradient
+
+
+_PASSED_OVER = Unsupported(
+    "a tensor is written while no gradients are recorded (torch.no_grad, .data, .detach()), and "
+    "those of its new content are not known to the graph; make a new tensor there"
+)
 
 
 def mark_stopped(node: ir.Node) -> None:
@@ -31,6 +39,16 @@ def mark_stopped(node: ir.Node) -> None:
 def is_stopped(node: ir.Node) -> bool:
     """Whether no gradient goes through a node's results."""
     return _STOPPED in node.metadata_props or (node.op_type == STOP and node.domain == DOMAIN)
+
+
+def mark_passed(node: ir.Node) -> None:
+    """Say that a node's result has the gradients of what it was written over, without record."""
+    node.metadata_props[_PASSED] = "1"
+
+
+def passes_over(graph: ir.Graph) -> bool:
+    """Whether a graph has results whose gradients go to what they were written over."""
+    return any(_PASSED in node.metadata_props for node in all_nodes(graph))
 
 
 def mark_padding(node: ir.Node, row: int) -> None:
@@ -79,7 +97,9 @@ def _read_within(node: ir.Node) -> list[ir.Value | None]:
 def limited(node: ir.Node, call: Call) -> Call:
     """Return the call that a node stands for, with the gradient that its marks leave."""
     rule = call.op.vjp
-    if _STOPPED in node.metadata_props:
+    if _PASSED in node.metadata_props:
+        call.op = replace(call.op, vjp=_PASSED_OVER)
+    elif _STOPPED in node.metadata_props:
         call.op = replace(call.op, vjp=lambda call, gradients: [None] * len(call.inputs))
     elif _PADDING in node.metadata_props and callable(rule):
         padding = int(node.metadata_props[_PADDING])
@@ -110,4 +130,5 @@ def _rows(places: Any, padding: int) -> Any:
     return op("Unsqueeze", equal, [-1])
 
 
-__all__ = ["limit", "limited", "mark_padding", "mark_stopped", "mark_stops", "sources_of"]
+__all__ = ["limit", "limited", "mark_padding", "mark_passed", "mark_stopped", "mark_stops",
+           "passes_over", "sources_of"]  # fmt: skip

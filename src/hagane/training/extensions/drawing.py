@@ -12,6 +12,7 @@ from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.computational_graph import build_computational_graph
 from hagane.training.extension import Extension
+from hagane.training.extensions.whole_files import written_whole
 
 
 def is_graphviz_available() -> bool:
@@ -79,9 +80,12 @@ class DumpGraph(Extension):
             text = build_computational_graph(
                 [root], variable_style=self._styles[0], function_style=self._styles[1]
             ).dump()
-            path = os.path.join(trainer.out, self._filename)
-            with open(path, "w", encoding="utf-8") as file:
+            with (
+                written_whole(trainer.out, self._filename) as path,
+                open(path, "w", encoding="utf-8") as file,
+            ):
                 file.write(text)
+            path = os.path.join(trainer.out, self._filename)
             if is_graphviz_available():
                 image = os.path.splitext(path)[0] + ".png"
                 subprocess.run(["dot", "-Tpng", path, "-o", image], check=True)

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hagane.errors import InvalidArgument
+
 # Folders in which files are written bear the number of their process.
 _BEGUN = re.compile(r"tmp.*\.(\d+)\.[^.]+")
 
@@ -18,12 +20,22 @@ def written_whole(folder: str, filename: str) -> Iterator[str]:
     """Give the path to write a file at, and put it in its place at the end.
 
     An earlier file of that name stays until then, through any failure.
+
+    Raises:
+        InvalidArgument: A folder has that name.
     """
+    target = os.path.join(folder, filename)
+    if os.path.isdir(target):
+        raise InvalidArgument(
+            f"'{target}' is a folder, and a file is to have that name: give the extension another "
+            "filename, or move the folder away"
+        )
+    folder, filename = os.path.split(target)
     prefix = f"tmp{filename}.{os.getpid()}."
     with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as made:
         path = os.path.join(made, filename)
         yield path
-        os.replace(path, os.path.join(folder, filename))
+        os.replace(path, target)
 
 
 def remove_begun(folder: str) -> None:

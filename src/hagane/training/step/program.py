@@ -17,7 +17,7 @@ from hagane.graph.places import line_of, place_of
 from hagane.graph.types import TensorType, to_ir_shape
 from hagane.graph.walk import all_nodes, read_values
 from hagane.ops.builder import Nodes, dtype_of, interpreting, op
-from hagane.ops.control.own_gradient import remove_own_gradients
+from hagane.ops.control.own_gradient import follow_hooks, remove_own_gradients
 from hagane.ops.functions.numbers.elementary import cast
 from hagane.ops.gradient.model import add_gradients
 from hagane.ops.inference import GraphTypes, infer_types
@@ -135,6 +135,7 @@ def step_program(
     loss = graph.outputs[0]
     _check_loss(loss, types.types.get(loss))
     made = _made_at(loss)
+    follow_hooks(graph)
     open_recurrent(graph, types)
     join_batch_norms(graph, types)
     own_layer_norms(graph, types)

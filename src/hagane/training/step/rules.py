@@ -313,22 +313,25 @@ def _no_update(*_: Any) -> tuple[Any, dict[str, Any]]:
     raise AssertionError("the optimizer's own step follows the gradients")
 
 
-# Any other optimizer, one's own included.
-_BY_ITSELF = Rule(lambda group: (), lambda *_: {}, _no_update, (), counted=False, by_itself=True)
+# Any other optimizer, one's own included, and those with hooks.
+BY_ITSELF = Rule(lambda group: (), lambda *_: {}, _no_update, (), counted=False, by_itself=True)
 
 
-def _plain_step(step: Any) -> Any:
+def _plain_step(step: Any) -> tuple[Any, bool]:
     """Return the function of an optimizer's ``step`` without the wrappers that PyTorch puts on it.
 
     It wraps the method of a class that is made first, and that of an optimizer with a schedule. The
-    wrapper of anyone else does what only a call of it does.
+    wrapper of anyone else does what only a call of it does. Second, whether the function's first
+    argument is the optimizer.
     """
-    found = getattr(step, "__func__", step)
+    found, bound = getattr(step, "__func__", step), hasattr(step, "__func__")
     while hasattr(found, "__wrapped__"):
-        if getattr(found, "__globals__", {}).get("__name__", "").partition(".")[0] != "torch":
+        place = getattr(found, "__globals__", {}).get("__name__", "")
+        if place.partition(".")[0] != "torch":
             break
+        bound = bound or place.startswith("torch.optim.")  # a schedule binds what it wraps itself
         found = getattr(found.__wrapped__, "__func__", found.__wrapped__)
-    return found
+    return found, bound
 
 
 def rule_of(optimizer: Any) -> Rule:
@@ -345,9 +348,10 @@ def rule_of(optimizer: Any) -> Rule:
             f"compile: expected an optimizer of torch.optim, got {got}: make one, as in "
             "torch.optim.SGD(module.parameters(), lr=0.1)"
         )
-    own = _plain_step(optimizer.step)
-    needed = [p for p in inspect.signature(own).parameters.values() if p.default is p.empty]
-    if any(p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self" for p in needed):
+    own, bound = _plain_step(optimizer.step)
+    taken = [*inspect.signature(own).parameters.values()][bound:]
+    needed = [p for p in taken if p.default is p.empty and p.name != "self"]  # behind wrappers
+    if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed):
         raise InvalidArgument(
             f"compile: {named}.step takes a function that computes the loss, as often as it likes; "
             "a compiled step computes it once: use another optimizer, or train without compiling"
@@ -360,6 +364,6 @@ def rule_of(optimizer: Any) -> Rule:
     for kind in kinds:
         if kind.__module__.startswith("torch.optim"):
             name = "Adam" if kind.__name__ == "AdamW" else kind.__name__
-            same = own is _plain_step(kind.step)
-            return RULES.get(name, _BY_ITSELF) if same else _BY_ITSELF
-    return _BY_ITSELF
+            same = own is _plain_step(kind.step)[0]
+            return RULES.get(name, BY_ITSELF) if same else BY_ITSELF
+    return BY_ITSELF

@@ -197,7 +197,13 @@ class ScopedEmitter(Effects):
         scope = self.scope if scope is None else scope
         while value in self.homes and not scope.is_within(self.homes[value]):
             home = self.homes[value]
-            assert home.owner is not None
+            if home.owner is None:
+                self.fail(
+                    "capture",
+                    "what a function computes on the way back is read on the way forward, or kept "
+                    "after the call; keep what the way forward computes",
+                )
+                raise AssertionError
             inner, value = value, home.owner.export(value, home)
             share(value, (inner,))
         return value

@@ -9,7 +9,7 @@ from functools import partial
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex.memory import COMPLEX
-from hagane.frontends.libraries.memory.viewing import Put, is_view, put_back
+from hagane.frontends.libraries.memory.viewing import Put, is_view, put_back, same
 from hagane.frontends.libraries.memory.writing import (
     Into,
     check_handed_on,
@@ -17,6 +17,7 @@ from hagane.frontends.libraries.memory.writing import (
     copied,
     rename,
     tensors_in,
+    unrecorded,
     write,
 )
 from hagane.frontends.libraries.memory.written import written
@@ -122,6 +123,12 @@ class SharingTables(LibraryTables):
             view = run()
             if not isinstance(view, Tensor) or view.dtype != x.dtype or view.shape != x.shape:
                 return write(core, x, view)  # which is refused
+            if put is same and core.emit.training is not None and core.emit.gradients_from(view)[0]:
+                core.fail(
+                    "capture",
+                    "what is computed from parameters is written into a tensor that was detached, "
+                    "which no compiled step follows; write into a copy, .detach().clone()",
+                )
             now = self._written(core, whole, remedy, lambda: put(core, whole, view))
             assert isinstance(now, Tensor)
             old = whole.value if base is base_of(whole.value) else base  # of the program's arrays
@@ -198,7 +205,9 @@ class SharingTables(LibraryTables):
         held = [t for content in core.heap.contents.values() for t in tensors_in(content)]
         if value.value in self._parts or any(memory & memory_of(t.value) for t in held):
             return False
-        self._written(core, x, "make a new tensor", lambda: core.op("Identity", value))
+        self._written(
+            core, x, "make a new tensor", lambda: unrecorded(core, x, core.op("Identity", value))
+        )
         return True
 
     def _into(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from hagane.frontends.libraries.memory.writing import unrecorded
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import base_of, lies_in_order
@@ -16,8 +17,9 @@ from hagane.frontends.python.values.values import Tensor, Value
 Put = Callable[[Core, Tensor, Tensor], Value]
 
 
-def _same(core: Core, whole: Tensor, view: Tensor) -> Value:
-    return core.op("Identity", view)
+def same(core: Core, whole: Tensor, view: Tensor) -> Value:
+    """Put back a view without gradients of all of a tensor."""
+    return unrecorded(core, whole, core.op("Identity", view))
 
 
 def _reshaped(core: Core, whole: Tensor, view: Tensor) -> Value:
@@ -99,7 +101,7 @@ def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value])
         return None
     last = name.rpartition(".")[2]
     if last in _SAME:
-        return _same
+        return same
     if last in _RESHAPED or (last in _IN_ORDER and _keeps_memory(last, whole)):
         return _reshaped
     if last in _PLACED:

@@ -36,6 +36,8 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.ops.builder import interpreting
+from hagane.ops.control.own_gradient import own_gradient
+from hagane.ops.gradient.marks import mark_passed
 from hagane.symbolic import Expr, definitely_equal, symbols_of
 
 
@@ -170,6 +172,8 @@ def write(
         CheckError: The new one is of another type or shape.
     """
     made = fitting(core, x, made)
+    if core.emit.still:
+        made = unrecorded(core, x, made)
     check_handed_on(core, x)
     held = [t for content in core.heap.contents.values() for t in tensors_in(content)]
     if base_of(made.value) is not made.value or any(t.value is made.value for t in held):
@@ -203,6 +207,32 @@ def rename(core: Core, fresh: Mapping[ir.Value, Tensor]) -> None:
         if any(tensor.value in fresh for tensor in tensors_in(content)):
             # Another path may have the same content, which the heap copies for this one.
             core.heap.contents[key] = _replaced(core.heap[key], fresh)
+
+
+def unrecorded(core: Core, old: Tensor, new: Tensor) -> Tensor:
+    """Return the content that a write without gradients gives a tensor, in a loss.
+
+    Gradients pass over the write: they go on to what the tensor was computed from, all of them, as
+    its record stays as it was (``torch.no_grad``, ``.data``, ``.detach()``).
+    """
+    if not core.emit.builds or core.emit.began_still or not old.dtype.is_floating_point():
+        return new
+    trained, closed = core.emit.gradients_from(old)
+    if closed and not trained:
+        return new
+    if core.emit.training is None:  # whoever wants gradients of the graph is told
+        made = copied(core, core.op("Identity", new), None)
+        node = core.emit.value_of(made).producer()
+        assert node is not None
+        mark_passed(node)
+        return made
+    before, core.emit.still = core.emit.still, False
+    try:
+        with interpreting(core.emit):
+            (made,) = own_gradient([new], [old], lambda gradient: [gradient])
+    finally:
+        core.emit.still = before
+    return replace(new, value=made.value, known=None)
 
 
 def fitting(core: Core, x: Tensor, made: Value) -> Tensor:

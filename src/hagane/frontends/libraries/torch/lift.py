@@ -125,6 +125,9 @@ def lift_transformed(core: Core, found: FunctionType) -> Value:
 def _tensor(core: Core, torch: Any, found: Any) -> Tensor:
     dtype = TORCH.constants[str(found.dtype)]
     assert isinstance(dtype, DType)
+    if core.emit.builds and found.layout is not torch.strided:
+        told = f"a tensor of the layout {found.layout} is read, and graphs have dense ones"
+        core.fail("capture", f"{told}: keep its .to_dense()")
     known = None
     small = found.numel() <= _MAX_KNOWN and found.device.type == "cpu"
     trained = isinstance(found, torch.nn.Parameter)
@@ -133,6 +136,7 @@ def _tensor(core: Core, torch: Any, found: Any) -> Tensor:
         and not trained
         and not found.is_floating_point()
         and dtype.dtype != ir.DataType.BFLOAT16
+        and found.layout is torch.strided
     ):
         known = np.asarray(found.detach().numpy())
     device = "cuda:0" if str(found.device) == "cuda" else str(found.device)

@@ -30,6 +30,10 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 
+# Settings of torch.utils.checkpoint.checkpoint itself; others go on to the function.
+_OF_CHECKPOINT = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug",
+                  "early_stop")  # fmt: skip
+
 
 class Interpreter(
     Expressions,
@@ -79,11 +83,7 @@ class Interpreter(
     ) -> Value:
         """Call names of libraries that take functions; else ``MISSING``."""
         if name in ("torch.utils.checkpoint.checkpoint",):
-            kept = {
-                k: v
-                for k, v in keywords.items()
-                if k not in ("use_reentrant", "preserve_rng_state")
-            }
+            kept = {k: v for k, v in keywords.items() if k not in _OF_CHECKPOINT}
             return self.call(arguments[0], arguments[1:], kept)
         if name in ("torch._assert", "torch._assert_async"):
             self.require(arguments[0], str(arguments[1]) if len(arguments) > 1 else "")

@@ -19,6 +19,7 @@ from hagane.training.step.base import Program
 from hagane.training.step.changed_state import ChangedArguments, ChangedState
 from hagane.training.step.memory.budget import MemoryChoice
 from hagane.training.step.memory.byte_counts import sizes_of
+from hagane.training.step.modules.hooks import follow as follow_gradients
 from hagane.training.step.modules.large import LargeUpdates
 from hagane.training.step.modules.noise import NoiseSource
 from hagane.training.step.program import StepProgram, reached_name
@@ -170,7 +171,8 @@ class TorchProgram(Program):
         changed = {**arrays, **states, **leaves}
         if follow and self._rule.by_itself:
             if self._made.updated:
-                _follow(optimizer, {id(arrays[name]): g for name, g in gradients.items()})
+                copies = {id(arrays[n]): _tensor(g.copy()) for n, g in gradients.items()}
+                follow_gradients(optimizer, copies)
         elif follow:
             own = {
                 name: feed[name] if name in feed and not x.is_complex() else view_of(x)
@@ -341,25 +343,6 @@ def _count(kept: Any, name: str, number: float) -> None:
         there.fill_(number)
     else:
         kept[name] = torch.tensor(number)
-
-
-def _follow(optimizer: Any, gradients: Mapping[int, Array]) -> None:
-    """Let an optimizer follow gradients by its own step, and leave ``.grad`` as it was.
-
-    Args:
-        optimizer: Of PyTorch.
-        gradients: By the identities of parameters; they are copied, as states may hold them.
-    """
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    before = [p.grad for p in parameters]
-    try:
-        for parameter in parameters:
-            gradient = gradients.get(id(parameter))
-            parameter.grad = None if gradient is None else _tensor(gradient.copy())
-        optimizer.step()
-    finally:
-        for parameter, grad in zip(parameters, before, strict=True):
-            parameter.grad = grad
 
 
 def _tensor(array: Array) -> Any:

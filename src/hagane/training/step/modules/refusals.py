@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hagane.errors import InvalidArgument
+from hagane.training.step.modules.hooks import hooks_on, name_of
 
 
-def check_hooks(optimizer: Any) -> None:
-    """Fail if functions are called around the step of an optimizer, of all, or of its parameters.
+def check_groups(optimizer: Any) -> None:
+    """Fail if functions are called around all modules, or an optimizer has a parameter twice.
 
     Raises:
-        InvalidArgument: There is such a hook, which is named; or the optimizer has a parameter
-            twice.
+        InvalidArgument: It is so; the hook or the group is named.
     """
     _check_global_hooks()
-    for kind in ("pre", "post"):
-        for hook in getattr(optimizer, f"_optimizer_step_{kind}_hooks", {}).values():
-            raise InvalidArgument(
-                f"step: the optimizer has the hook '{_name(hook)}' (register_step_{kind}_hook), "
-                "which a compiled step does not call: remove it; gradients are clipped by "
-                "hagane.compile(loss, optimizer, max_norm=...)"
-            )
     for number, group in enumerate(optimizer.param_groups):
-        for index, parameter in enumerate(group["params"]):
-            for hook in _hooks_on(parameter):
-                raise _refusal(f"parameter {index} of group {number} of the optimizer", hook)
         if len(set(map(id, group["params"]))) < len(group["params"]):
             raise InvalidArgument(
                 f"step: group {number} of the optimizer has a parameter twice, which would be "
@@ -52,27 +42,37 @@ def check_module_hooks(modules: Iterable[Any], root: Any, prefix: str) -> None:
                 full = "" if not kind and module._is_full_backward_hook is False else "full_"
                 raise InvalidArgument(
                     f"step: the module '{_path(module, root, prefix)}' has the hook "
-                    f"'{_name(hook)}' (register_{full}backward{kind}_hook), which a compiled step "
-                    "does not call: remove it"
+                    f"'{name_of(hook)}' (register_{full}backward{kind}_hook), which a compiled "
+                    "step does not call: remove it"
                 )
 
 
-def check_parameter_hooks(modules: Iterable[Any], root: Any, prefix: str) -> None:
-    """Fail if a parameter of a module has hooks on its gradient.
+def check_parameter_hooks(
+    modules: Iterable[Any], root: Any, prefix: str, groups: Sequence[Mapping[str, Any]]
+) -> None:
+    """Fail if a parameter that the optimizer does not have has hooks on its gradient.
 
     Args:
         modules: Those that the loss calls.
         root: The module that has them, or most of them.
         prefix: Its name.
+        groups: Of the optimizer.
 
     Raises:
         InvalidArgument: There is such a hook; it is named.
     """
     for module in modules:
-        for name, parameter in module.named_parameters(recurse=False):
-            for hook in _hooks_on(parameter):
-                path = _path(module, root, prefix)
-                raise _refusal(f"the parameter '{path}.{name}'", hook)
+        for name, parameter in module._parameters.items():
+            if parameter is None or not parameter.requires_grad:
+                continue
+            for hook in hooks_on(parameter):
+                if not any(parameter is p for group in groups for p in group["params"]):
+                    raise InvalidArgument(
+                        f"step: the parameter '{_path(module, root, prefix)}.{name}' has the hook "
+                        f"'{name_of(hook)}' on its gradient, and the optimizer does not have the "
+                        "parameter, so that a compiled step has no gradient of it: remove the "
+                        "hook, or set requires_grad to False"
+                    )
 
 
 def _path(module: Any, root: Any, prefix: str) -> str:
@@ -190,37 +190,12 @@ def _leaves(made: Any) -> tuple[set[int], bool]:
 
 
 def _check_global_hooks() -> None:
-    """Raise ``InvalidArgument`` if hooks of PyTorch run for all modules, or for all optimizers."""
+    """Raise ``InvalidArgument`` if hooks of PyTorch run for all modules."""
     module = sys.modules.get("torch.nn.modules.module")
     for kind in ("forward_pre", "forward", "backward_pre", "backward"):
         for hook in getattr(module, f"_global_{kind}_hooks", {}).values():
             raise InvalidArgument(
-                f"step: PyTorch has the hook '{_name(hook)}' for all modules "
+                f"step: PyTorch has the hook '{name_of(hook)}' for all modules "
                 f"(register_module_{'full_' * kind.startswith('back')}{kind}_hook), which a "
                 "compiled step does not call: remove it"
             )
-    optimizers = sys.modules.get("torch.optim.optimizer")
-    for kind in ("pre", "post"):
-        for hook in getattr(optimizers, f"_global_optimizer_{kind}_hooks", {}).values():
-            raise InvalidArgument(
-                f"step: PyTorch has the hook '{_name(hook)}' for all optimizers "
-                f"(register_optimizer_step_{kind}_hook), which a compiled step does not call: "
-                "remove it"
-            )
-
-
-def _hooks_on(parameter: Any) -> Iterator[Any]:
-    """Yield the hooks on the gradient of a parameter."""
-    yield from (getattr(parameter, "_backward_hooks", None) or {}).values()
-    yield from (getattr(parameter, "_post_accumulate_grad_hooks", None) or {}).values()
-
-
-def _refusal(words: str, hook: Any) -> InvalidArgument:
-    return InvalidArgument(
-        f"step: {words} has the hook '{_name(hook)}' on its gradient, which a compiled step does "
-        "not call: remove it"
-    )
-
-
-def _name(hook: Any) -> str:
-    return str(getattr(hook, "__qualname__", type(hook).__qualname__))

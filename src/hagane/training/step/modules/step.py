@@ -20,13 +20,14 @@ from hagane.training.step.base import Step
 from hagane.training.step.changed_state import ChangedArguments, ChangedState, read_state
 from hagane.training.step.clipping import clip_by_norm
 from hagane.training.step.memory.planned import StepPlan
+from hagane.training.step.modules.hooks import has_hooks
 from hagane.training.step.modules.large import LARGE
 from hagane.training.step.modules.noise import NoiseSource
 from hagane.training.step.modules.program import TorchProgram, arrays_of, moved_by, view_of
 from hagane.training.step.modules.refusals import (
     check_arguments,
     check_computed,
-    check_hooks,
+    check_groups,
     check_memory,
     check_module_hooks,
     check_parameter_hooks,
@@ -34,7 +35,7 @@ from hagane.training.step.modules.refusals import (
 from hagane.training.step.open_numbers import check_numbers
 from hagane.training.step.program import step_program
 from hagane.training.step.read_arrays import guards_of, read_arrays
-from hagane.training.step.rules import Group, rule_of
+from hagane.training.step.rules import BY_ITSELF, Group, rule_of
 
 _GATHERED: dict[type, str] = {
     list: ": gather the modules in a torch.nn.ModuleList",
@@ -88,7 +89,8 @@ class TorchStep(Step[TorchProgram]):
         precision: str | None = None,
         max_norm: float | None = None,
     ):
-        self._rule, self._rule_of = rule_of(optimizer), _function(optimizer.step)
+        self._rule = self._unhooked = rule_of(optimizer)
+        self._rule_of = _function(optimizer.step)
         is_module = isinstance(loss, sys.modules["torch"].nn.Module)
         self._signature = Signature(getattr(loss, "forward", loss) if is_module else loss, "module")
         if is_module and not self._signature.names:
@@ -101,6 +103,12 @@ class TorchStep(Step[TorchProgram]):
         super().__init__(options, resident, memory_budget, accumulate, precision)
         self._settings_given["max_norm"] = max_norm
         self._clip = None if max_norm is None else clip_by_norm(max_norm)
+        changing = {
+            "accumulate": accumulate != 1,
+            "max_norm": self._clip,
+            "precision='fp16'": precision == "fp16",
+        }
+        self._alone = next((name for name, there in changing.items() if there), "")
 
     def __call__(self, module: Any, /, *tensors: Any, **named: Any) -> Any:
         """Do one step.
@@ -146,10 +154,11 @@ class TorchStep(Step[TorchProgram]):
                 f"{_GATHERED.get(type(module), '')}"
             )
         if _function(self._optimizer.step) is not self._rule_of:  # a program has put another there
-            self._rule = rule_of(self._optimizer)
+            self._unhooked = rule_of(self._optimizer)
             self._rule_of = _function(self._optimizer.step)
         given = Given(self._signature.complete(tensors, named))
-        check_hooks(self._optimizer)
+        check_groups(self._optimizer)
+        self._rule = BY_ITSELF if has_hooks(self._optimizer, self._alone) else self._unhooked
         check_memory(given.leaves.items(), "pass its .cpu()")
         check_arguments(given.leaves, self._optimizer.param_groups)
         return given
@@ -161,13 +170,14 @@ class TorchStep(Step[TorchProgram]):
 
         def check(found: TorchProgram) -> None:
             check_module_hooks(found.modules, module, self._signature.model)
+            check_parameter_hooks(found.modules, module, self._signature.model, groups)
 
         def made(sizes: Sequence[Sequence[str]], free: frozenset[str]) -> TorchProgram:
             return self._compile(module, given, sizes, free)
 
+        groups = self._optimizer.param_groups
         found = self._found(kind, given, made, check=check, anew=anew)
         arguments = [(f"the argument '{name}'", value) for name, value in given.leaves.items()]
-        groups = self._optimizer.param_groups
         check_computed(arguments, groups, found.foreign, _COMPUTED)
         return found
 
@@ -204,9 +214,9 @@ class TorchStep(Step[TorchProgram]):
         captured = read_state(captured)
         check_result(captured.structure)
         check_numbers(captured.graph, free)
-        for check in (check_module_hooks, check_parameter_hooks):
-            check(captured.reads.modules, module, prefix)
         groups: list[Group] = self._optimizer.param_groups
+        check_module_hooks(captured.reads.modules, module, prefix)
+        check_parameter_hooks(captured.reads.modules, module, prefix, groups)
         numbers = {id(p): n for n, group in enumerate(groups) for p in group["params"]}
         changed = ChangedState(
             captured.state,

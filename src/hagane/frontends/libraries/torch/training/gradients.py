@@ -160,6 +160,9 @@ def _with_backward(
     places = [n for n, y in enumerate(outputs) if isinstance(y, Tensor) and _is_real(y)]
     apart = t.heap[ctx].get(_APART, ())
     places = [n for n in places if not any(outputs[n] is one for one in apart)]
+    # Of one that is returned twice the last place counts, as the tensor is one.
+    twice = {n: max(m for m in places if outputs[m] is outputs[n]) for n in places}
+    places = [n for n in places if twice[n] == n]
     sources = [x for x in given if isinstance(x, Tensor) and _is_real(x)]
     if not places or not sources:
         return result
@@ -187,7 +190,11 @@ def _with_backward(
                 t.fail("capture", f"{cls.name}.backward: {gradient.reason}")
             if gradient is None:
                 missing.append(len(gone))
-            gone.append(zeros_like(x) if gradient is None else _fitted(t, cls, gradient, x))
+            gone.append(
+                zeros_like(x)
+                if gradient is None
+                else fitted(t, f"{cls.name}.backward", gradient, x)
+            )
         return gone
 
     with interpreting(t.emit):
@@ -198,7 +205,8 @@ def _with_backward(
         node.replace_input_with(len(places) + place, None)
         del node.attributes["backward"].as_graph().outputs[place]
     for place, y in zip(places, made, strict=True):
-        outputs[place] = y
+        for n, last in twice.items():
+            outputs[n] = y if last == place else outputs[n]
     return tuple(outputs) if type(result) is tuple else outputs[0]
 
 
@@ -206,14 +214,21 @@ def _is_real(x: Tensor) -> bool:
     return bool(x.dtype.is_floating_point())
 
 
-def _fitted(t: Core, cls: Class, gradient: Value, x: Tensor) -> Tensor:
-    """Return a gradient in the type of an argument, summed where that was repeated."""
+def fitted(t: Core, title: str, gradient: Value, x: Tensor) -> Tensor:
+    """Return a gradient in the type of an argument, summed where that was repeated.
+
+    Args:
+        t: The interpreter.
+        title: What the program computed it by, for errors.
+        gradient: The gradient.
+        x: The argument.
+    """
     if not isinstance(gradient, Tensor):
-        t.fail("type", f"{cls.name}.backward: expected a tensor or None, got {t.show(gradient)}")
+        t.fail("type", f"{title}: expected a tensor or None, got {t.show(gradient)}")
     wide, narrow = shape_of(t, gradient), shape_of(t, x)
     pairs = zip(reversed(wide), reversed(narrow), strict=False)
     if len(wide) < len(narrow) or any(n != 1 and t.emit.differ(w, n) for w, n in pairs):
-        t.fail("shape-mismatch", f"{cls.name}.backward: expected a gradient of the shape of "
+        t.fail("shape-mismatch", f"{title}: expected a gradient of the shape of "
                f"{t.show(x)}, got {t.show(gradient)}", x)  # fmt: skip
     return cast(t, unbroadcast(gradient, x), x.dtype)
 

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import onnx_ir as ir
+
+from hagane.frontends.libraries.memory.writing import rename
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
+from hagane.frontends.libraries.torch.training.gradients import fitted
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import MISSING, Instance, Library, Unknown, Value
+from hagane.frontends.python.values.memory import memory_of, share
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Instance,
+    Library,
+    Tensor,
+    Unknown,
+    Value,
+)
+from hagane.ops.builder import interpreting
+from hagane.ops.control.own_gradient import HOOKED, own_gradient
 
 _MODULE = "torch.nn.Module"
 _HANDLE = "torch.utils.hooks.RemovableHandle"
+_ON_TENSOR = "<on a tensor>"
 BEFORE, AFTER = "<hooks before>", "<hooks after>"
 
 
@@ -22,6 +38,9 @@ class Handle:
     @staticmethod
     def remove(t: Core, self: View) -> Value:
         """Remove the hook."""
+        if _ON_TENSOR in t.heap[self.instance()] and t.emit.builds:
+            t.fail("capture", "register_hook: a hook that is removed in the loss is not followed",
+                   remedy="leave it, as a tensor of the loss is gone with it")  # fmt: skip
         owner, kind, key = (t.heap[self.instance()].get(n) for n in ("owner", "kind", "key"))
         if isinstance(owner, Instance):
             left = tuple(one for one in t.heap[owner].pop(kind, ()) if one[0] != key)
@@ -85,13 +104,64 @@ def other_hook(t: Core, self: Value, hook: Value, *_: Value, **__: Value) -> Val
     return Instance(t.heap.new({}), Library(_HANDLE))
 
 
-@TORCH.method("register_hook", "register_post_accumulate_grad_hook")
-def register_hook(t: Core, self: Value, hook: Value) -> Value:
-    """Let a function see the gradient, which has the type of the tensor."""
+@TORCH.method("register_post_accumulate_grad_hook")
+def register_post_accumulate_grad_hook(t: Core, self: Value, hook: Value) -> Value:
+    """Let a function see a parameter after its gradient has come."""
     gradient = t.emit.new(self.dtype, self.shape, kind=self.kind, device=self.device)
-    if not t.emit.builds:
-        t.call(hook, [gradient], {})
+    t.call(hook, [gradient], {})
     return Instance(t.heap.new({}), Library(_HANDLE))
+
+
+@TORCH.method("register_hook")
+def register_hook(t: Core, self: Value, hook: Value) -> Value:
+    """Let a function see, and perhaps change, the gradient, which has the type of the tensor.
+
+    In a loss it is the gradient of all that is computed from the tensor: what has its name from
+    here on has the same content, and a gradient of its own.
+    """
+    handle = Instance(t.heap.new({_ON_TENSOR: True}), Library(_HANDLE))
+    if not t.emit.builds:
+        gradient = t.emit.new(self.dtype, self.shape, kind=self.kind, device=self.device)
+        t.call(hook, [gradient], {})
+        return handle
+    value = t.emit.value_of(self)
+    _check_hooked(t, value)
+    bare, earlier = value.meta.get(HOOKED, (self, ()))
+    hooks = (*earlier, hook)
+
+    def backward(gradient: Tensor) -> list[Tensor]:
+        for one in hooks:
+            gradient = replace(gradient, kind=self.kind, device=self.device)
+            found = t.settle(t.call(one, [gradient], {}))
+            if found is not None:
+                gradient = fitted(t, "register_hook", found, self)
+        return [gradient]
+
+    with interpreting(t.emit):
+        (made,) = own_gradient([bare], [bare], backward)
+    made = replace(made, kind=self.kind, device=self.device)
+    t.emit.value_of(made).meta[HOOKED] = bare, hooks
+    share(made.value, memory_of(self.value))
+    rename(t, {self.value: made})
+    return handle
+
+
+def _check_hooked(t: Core, value: ir.Value) -> None:
+    """Refuse a hook on the gradient of a tensor that a graph cannot give another one."""
+    remedy = ""
+    if t.emit.training is None:
+        told, remedy = "is followed in compiled steps of training alone", "remove it"
+    elif value.producer() is None:
+        told, remedy = (
+            "of an argument or a parameter is not followed in a loss",
+            ("register one on a parameter before the step, or one on what is computed from it"),
+        )
+    elif any(node.op_type not in ("Shape", "Size") for node, _ in value.uses()):
+        told, remedy = "that something was computed from before is not followed", (
+            "register it where the tensor is made")  # fmt: skip
+    else:
+        return
+    t.fail("capture", f"register_hook: a hook on the gradient of a tensor {told}", remedy=remedy)
 
 
 def held(t: Core, module: Instance, kind: str) -> Sequence[tuple[Value, Value, bool]]:

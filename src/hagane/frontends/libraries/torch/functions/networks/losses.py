@@ -94,7 +94,9 @@ def _elementwise(
         for what in ("weight", "pos_weight"):
             if isinstance(given.get(what), Tensor):
                 _fits(t, given[what], x, what)
-        typed = t.emit.typed(name, [x, y], dtype, reduction_shape(reduction, shape))
+        # PyTorch computes this one in place in what the target gives.
+        told = y.dtype if name == "binary_cross_entropy_with_logits" else dtype
+        typed = t.emit.typed(name, [x, y], told, reduction_shape(reduction, shape))
         if category(dtype) != 2:
             return typed
         x, y = cast(t, x, dtype), cast(t, y, dtype)
@@ -102,6 +104,7 @@ def _elementwise(
         def compute() -> Any:
             weight = given.get("weight")
             made = losses.weighted(loss(x, y, given), weight)
+            made = made if told == dtype else op("Cast", made, to=told)
             if reduction == "mean" and weight is not None and name in _MEAN_OF_WEIGHTS:
                 return div(losses.reduced(made, "sum"), losses.reduced(weight, "sum"))
             return losses.reduced(made, str(reduction))
