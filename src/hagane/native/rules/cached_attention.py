@@ -136,7 +136,7 @@ def lower_group_query_attention(low: Lowering, node: ir.Node) -> None:
 for (int64_t item = first; item < last; item++) {{
 const int64_t t = item % room, pair = item / room, b = pair / {groups}, head = pair % {groups};
 {start}
-if (start + length > room) {{ hg_fail(thread, fill[b]); return; }}
+if (start + length > room || fill[b] < 0 || fill[b] >= room) {{ hg_fail(thread, fill[b]); return; }}
 float *to = cache + item * size;
 const int64_t s = t - start;
 if (s >= 0 && s < length) {{
