@@ -39,8 +39,11 @@ def run(
         ("NonMaxSuppression", {"b": draw((1, 9, 4)), "s": draw((1, 1, 6))}, {"k": np.array([3])}),
         ("RoiAlign", {"x": draw((2, 1, 4, 4)), "r": draw((1, 4))}, {"b": np.array([-1])}),
         ("RoiAlign", {"x": draw((2, 1, 4, 4)), "r": draw((3, 4)), "b": np.array([0])}, {}),
-        ("RotaryEmbedding", {"x": draw((1, 2, 3, 4)), "c": draw((5, 2)), "s": draw((5, 2))},
-         {"p": np.array([[0, 1, -1]])}),
+        (
+            "RotaryEmbedding",
+            {"x": draw((1, 2, 3, 4)), "c": draw((5, 2)), "s": draw((5, 2))},
+            {"p": np.array([[0, 1, -1]])},
+        ),
         ("AffineGrid", {"t": draw((1, 2, 3))}, {"n": np.array([2, 2, 4, 4])}),
         ("AffineGrid", {"t": draw((1, 2, 3)), "n": np.array([2, 2, 4, 4])}, {}),
         ("AffineGrid", {"t": draw((5, 2, 2))}, {"n": np.array([5, 2, 4, 4])}),
@@ -54,6 +57,13 @@ def test_operands_that_do_not_fit_are_refused(
     opset = 23 if operator == "RotaryEmbedding" else 22
     with pytest.raises(KernelError, match=f"{operator} 'it' failed"):
         run(operator, feed, constants, opset)
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_caches_are_not_written_before_their_start(mode: str) -> None:
+    feed = {"c": draw((1, 4, 2)), "u": draw((1, 1, 2)), "s": np.array([-2])}
+    with pytest.raises(KernelError, match="TensorScatter 'it' failed"):
+        run("TensorScatter", feed, opset=24, mode=mode)
 
 
 @pytest.mark.parametrize("blocks", ["DepthToSpace", "SpaceToDepth"])

@@ -218,7 +218,7 @@ def test_a_model_without_coefficients_is_refused_by_name(operator: str) -> None:
 
 
 def test_coefficients_of_another_number_of_features_are_refused() -> None:
-    model, feed = node_model("LinearRegressor", [f(5, 3)], domain=ML, coefficients=numbers(4))
+    model, feed = node_model("LinearRegressor", [f(5, 3)], domain=ML, coefficients=numbers(2))
     session = hagane.InferenceSession(model)
     with pytest.raises(hagane.errors.KernelError, match="LinearRegressor 'node' failed"):
         session.run(None, feed)
@@ -267,7 +267,8 @@ def test_the_first_of_equal_keys_counts(kind: str) -> None:
         np.testing.assert_allclose(found, [0.6, 0.5, 0, 0, 0.5], rtol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [{"target_ids": [0, 1, 0, 1, 2]}, {"nodes_featureids": [7] * 8}])
+@pytest.mark.parametrize("wrong", [{"target_ids": [0, 1, 0, 1, 2]}, {"nodes_featureids": [7] * 8},
+                                   {"nodes_featureids": [-1] * 8}])  # fmt: skip
 def test_a_forest_beyond_its_targets_or_features_is_refused(wrong: dict[str, Any]) -> None:
     leaves = {"target_ids": [0, 1, 0, 1, 0], "target_weights": MIXED, "n_targets": 2}
     model, feed = node_model(

@@ -115,7 +115,7 @@ def _split_to_sequence(
     if split is None or (split.ndim == 0 and split == 1):
         parts = _cut(x, [1] * size, axis)
         return parts if keepdims else [np.squeeze(part, axis) for part in parts]
-    lengths = split.tolist()
+    lengths = split.ravel().tolist() if split.ndim else int(split)
     if split.ndim == 0:
         whole, rest = divmod(size, lengths)
         return _cut(x, [lengths] * whole + [rest] * bool(rest or not size), axis)

@@ -89,9 +89,7 @@ def _regressor(
         raise ValueError(
             f"expected {targets} intercepts, one a target, got {len(intercepts or ())}"
         )
-    scores = _scores(x, coefficients, intercepts, 0)
-    if scores.shape[1] != targets:
-        raise ValueError(f"expected coefficients of {targets} targets, got {scores.shape[1]}")
+    scores = _scores(x, coefficients, intercepts, targets)
     applied = classes.of_regression(targets, post_transform)
     return classes.post_transform(scores, applied).astype(np.float32)
 

@@ -71,7 +71,9 @@ def fit_beams(ctx: InferContext, index: int, batch: Dim, room: Dim) -> None:
     if ctx.has(index):
         count, width, positions = ctx.shape(index, rank=3)
         ctx.unify(count * width, batch, f"expected '{ctx.name(index)}' of as many rows as queries")
-        ctx.unify(positions, room, f"expected '{ctx.name(index)}' of as many positions as the cache")
+        ctx.unify(
+            positions, room, f"expected '{ctx.name(index)}' of as many positions as the cache"
+        )
 
 
 def filled_to(ctx: InferContext, index: int, length: Dim) -> Dim:
