@@ -45,7 +45,6 @@ def run(
             {"p": np.array([[0, 1, -1]])},
         ),
         ("AffineGrid", {"t": draw((1, 2, 3))}, {"n": np.array([2, 2, 4, 4])}),
-        ("AffineGrid", {"t": draw((1, 2, 3)), "n": np.array([2, 2, 4, 4])}, {}),
         ("AffineGrid", {"t": draw((5, 2, 2))}, {"n": np.array([5, 2, 4, 4])}),
         ("AffineGrid", {"t": draw((5, 1, 3))}, {"n": np.array([5, 2, 4, 4])}),
         ("GridSample", {"x": draw((1, 1, 4, 4)), "g": draw((1, 3, 3, 1))}, {}),
@@ -237,3 +236,17 @@ def test_a_causal_convolution_continues_the_steps_that_it_reaches() -> None:
     node = helper.make_node("CausalConvWithState", inputs, outputs, "it")
     with pytest.raises(TypeInferenceError, match="reaches back as 'past_state'"):
         session(model([node], feed, shapes=shapes, opset=27))
+
+
+@pytest.mark.parametrize("wrong", ["o", "m", "b"])
+def test_taps_that_move_have_an_offset_and_a_share_each(wrong: str) -> None:
+    shapes = {"x": (1, 2, 3, 3), "w": (2, 2, 2, 2), "o": (1, 8, 2, 2), "b": (2,), "m": (1, 4, 2, 2)}
+    shapes[wrong] = (1,) if wrong == "b" else (1, 2, 2, 2)
+    feed = {name: draw(shape) for name, shape in shapes.items()}
+    names = {"o": "offset", "m": "mask", "b": "B"}
+    made = helper.make_node("DeformConv", [*feed], ["y"], "it", kernel_shape=[2, 2])
+    with pytest.raises(TypeInferenceError, match=f"expected '{names[wrong]}' of the shape"):
+        session(model([made], feed, ["y"], opset=22))
+    open_sizes = {name: [f"{name}{i}" for i in range(a.ndim)] for name, a in feed.items()}
+    with pytest.raises((InvalidFeed, KernelError)):
+        session(model([made], feed, ["y"], {}, open_sizes, 22)).run(None, feed)

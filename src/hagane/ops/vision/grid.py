@@ -172,8 +172,7 @@ def composed_affine_grid(theta: Any, size: Any, *, align_corners: int = 0) -> An
 def _open_affine_grid(theta: Any, size: Any, align_corners: int) -> Any:
     """Return the grid of sizes that only a run knows: a sum over the axes, which broadcast."""
     known, rank, dtype = content_of(size), int(shape_of(theta)[1]), dtype_of(theta)
-    # (A batch of another size than the matrices' fails as these are laid out.)
-    batch = op("Gather", size, np.array(0)) if known is None else known[0]
+    batch = shape_of(theta)[0]
 
     def column(place: int) -> Any:
         found = op("Gather", theta, np.array(place), axis=2)
