@@ -111,7 +111,9 @@ def _forest_by_ids(
     has_parent[false[inner]] = True
     features = np.asarray(featureids)
     if (features[inner] < 0).any():
-        raise ValueError(f"expected features from 0 on in nodes_featureids, got {features[inner].min()}")
+        raise ValueError(
+            f"expected features from 0 on in nodes_featureids, got {features[inner].min()}"
+        )
     trees = np.asarray(treeids)
     for tree in np.unique(trees):
         roots = np.flatnonzero(~has_parent & (trees == tree))

@@ -262,6 +262,8 @@ def _decoder_attention(
     mask_filter_value: float = -10000.0,
     num_heads: int,
     scale: float | None = None,
+    output_qk: int = 0,
+    past_present_share_buffer: int = 0,
     n_outputs: int = 1,
 ) -> tuple[Array, ...]:
     query, key, value, *others = _as_multi_head(*inputs)
@@ -278,6 +280,8 @@ def _composed_decoder(
     mask_filter_value: float = -10000.0,
     num_heads: int,
     scale: float | None = None,
+    output_qk: int = 0,
+    past_present_share_buffer: int = 0,
     n_outputs: int = 1,
 ) -> Any:
     query, key, value, *others = _as_multi_head(*inputs)
