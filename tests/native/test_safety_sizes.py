@@ -58,6 +58,12 @@ def test_operands_that_do_not_fit_are_refused(
         run(operator, feed, constants, opset)
 
 
+def test_places_of_maxima_are_not_before_the_first() -> None:
+    feed = {"x": draw((1, 1, 4)), "i": np.array([[[-1, 3, 4, 6]]])}
+    with pytest.raises(KernelError, match="MaxUnpool 'it' failed.*places from 0 on"):
+        run("MaxUnpool", feed, kernel_shape=[2], strides=[2])
+
+
 @pytest.mark.parametrize("mode", ["linear", "circular"])
 def test_caches_are_not_written_before_their_start(mode: str) -> None:
     feed = {"c": draw((1, 4, 2)), "u": draw((1, 1, 2)), "s": np.array([-2])}

@@ -456,3 +456,11 @@ def test_caches_are_not_filled_beyond_their_room(filled: int, total: int, engine
                              kv_num_heads=2)  # fmt: skip
     with pytest.raises(KernelError, match="expected 'seqlens_k' of 0 to"):
         session(model, engine=engine).run(None, feed)
+
+
+@pytest.mark.parametrize("block", [-1, 2])
+def test_weights_are_of_blocks_that_there_are(block: int) -> None:
+    inputs = [f(2, 32), u8(4, 2, 8), f(4, 2), None, np.full(32, block, np.int32)]
+    model, feed = node_model("MatMulNBits", inputs, domain=MICROSOFT, K=32, N=4, block_size=16)
+    with pytest.raises(KernelError, match="expected blocks of 0 to 1 in 'g_idx'"):
+        session(model).run(None, feed)

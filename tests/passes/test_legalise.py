@@ -236,3 +236,9 @@ def test_absent_inputs_at_the_end_that_an_operator_lacks_are_dropped() -> None:
     model = load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
     legalise(model)
     assert [len(each.inputs) for each in model.graph] == [1]
+
+
+def test_upsample_without_scales_is_refused_by_name() -> None:
+    model, _ = node_model("Upsample", [X], opset=6, height_scale=2.0, width_scale=2.0)
+    with pytest.raises(UnsupportedModel, match="Upsample 'node'.*expected 'scales'"):
+        legalise(load(model))
