@@ -50,6 +50,13 @@ CASES: dict[str, tuple[int, str, list[np.ndarray | None], dict[str, Any]]] = {
     "Pad-7": (7, "Pad", [X], {"pads": [0, 1, 2, 0, 0, 0, 1, 3], "value": 1.5}),
     "Pad-10 reflect": (10, "Pad", [X], {"pads": [0, 0, 1, 2, 0, 0, 1, 2], "mode": "reflect"}),
     "ReduceMax-11": (11, "ReduceMax", [X], {"axes": [1, -1], "keepdims": 0}),
+    "ReduceLogSumExp-13 of integers": (
+        13,
+        "ReduceLogSumExp",
+        [np.arange(12, dtype=np.int32).reshape(3, 4)],
+        {"axes": [1]},
+    ),
+    "ReduceLogSum-18 of integers": (18, "ReduceLogSum", [np.arange(1, 13)], {}),
     "ReduceMean-7 of all": (7, "ReduceMean", [X], {}),
     "ReduceL2-13": (13, "ReduceL2", [X], {"axes": [2]}),
     "ReduceSum-11": (11, "ReduceSum", [X], {"axes": [0, 3]}),
