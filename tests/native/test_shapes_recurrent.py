@@ -77,8 +77,10 @@ def test_many_recurrent_nets_of_every_form(level: str, data: st.DataObject) -> N
 def test_a_sequence_without_elements_ends_in_zeros(operator: str, direction: str) -> None:
     count, rows = 2 if direction == "bidirectional" else 1, GATES[operator] * 3
     states = ["h", "c"] if operator == "LSTM" else ["h"]
-    feed = {"x": draw((3, 2, 2)), "w": draw((count, rows, 2)), "r": draw((count, rows, 3)),
-            "lens": np.array([2, 0], np.int32), **{s: draw((count, 2, 3)) for s in states}}  # fmt: skip
+    feed = {
+        "x": draw((3, 2, 2)), "w": draw((count, rows, 2)), "r": draw((count, rows, 3)),
+        "lens": np.array([2, 0], np.int32), **{s: draw((count, 2, 3)) for s in states},
+    }  # fmt: skip
     outputs = ["y", *(f"y_{state}" for state in states)]
     node = helper.make_node(
         operator, ["x", "w", "r", "", "lens", *states], outputs, direction=direction, hidden_size=3

@@ -150,8 +150,8 @@ def test_fed_sizes_are_not_those_that_a_file_declares(count: int | None) -> None
     data, shape = value("x", onnx.TensorProto.FLOAT, ["n", 2]), onnx.TensorProto.INT64
     made = helper.make_model(
         helper.make_graph(
-            [helper.make_node("Reshape", ["x", "s"], ["y"])], "g", [data, value("s", shape, [count])],
-            [value("y", onnx.TensorProto.FLOAT, [4, 1])],
+            [helper.make_node("Reshape", ["x", "s"], ["y"])], "g",
+            [data, value("s", shape, [count])], [value("y", onnx.TensorProto.FLOAT, [4, 1])],
         ),
         opset_imports=[helper.make_opsetid("", 17)],
     )  # fmt: skip

@@ -62,7 +62,7 @@ def _rotary_embedding(
     x = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*shape[:2], num_heads, -1)
     size = rotary_embedding_dim or x.shape[3]
     if position_ids is not None:
-        check_positions(position_ids, *x.shape[:2], len(cos_cache))
+        check_positions(position_ids, x.shape[0], x.shape[1], len(cos_cache))
     cos, sin = (
         (cache if position_ids is None else cache[position_ids])[..., : size // 2]
         for cache in (cos_cache, sin_cache)
