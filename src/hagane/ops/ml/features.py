@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ def _feature_vectorizer(*xs: Array, inputdimensions: Sequence[int] | None = None
     parts = []
     for index, x in enumerate(xs):
         matrix = as_matrix(x).astype(np.float32)
-        matrix = matrix.reshape(len(matrix), -1)
+        matrix = matrix.reshape(len(matrix), math.prod(matrix.shape[1:]))
         if inputdimensions:
             wanted = inputdimensions[index]
             matrix = np.pad(matrix[:, :wanted], [(0, 0), (0, max(0, wanted - matrix.shape[1]))])
