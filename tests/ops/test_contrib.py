@@ -454,6 +454,10 @@ def test_caches_are_not_filled_beyond_their_room(filled: int, total: int, engine
     inputs = [f(1, 1, 64), f(1, 1, 32), f(1, 1, 32), *CACHE[:2], i32(filled), i32(total)]
     model, feed = node_model("GroupQueryAttention", inputs, 3, domain=MICROSOFT, num_heads=4,
                              kv_num_heads=2)  # fmt: skip
+    inputs[3] = inputs[4] = None  # no cache yet, and no room for one
+    if total < 0:
+        model, feed = node_model("GroupQueryAttention", inputs, 3, domain=MICROSOFT, num_heads=4,
+                                 kv_num_heads=2)  # fmt: skip
     with pytest.raises(KernelError, match="expected 'seqlens_k' of 0 to"):
         session(model, engine=engine).run(None, feed)
 
