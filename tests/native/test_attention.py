@@ -229,3 +229,16 @@ def test_a_position_out_of_range_is_an_error_that_names_it() -> None:
     made = session(model([node], feed, constants=constants, opset=OPSET))
     with pytest.raises(KernelError, match=r"RotaryEmbedding 'turn'.*position 5 is out of range"):
         made.run(None, feed)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_the_raw_product_is_what_was_before_the_cap(mode: int) -> None:
+    feed = {name: draw((1, 2, 3, 4), seed) for seed, name in enumerate("qkv")}
+    node = helper.make_node("Attention", list("qkv"), ["y", "", "", "shown"], softcap=0.5,
+                            scale=1.0, qk_matmul_output_mode=mode)  # fmt: skip
+    raw = feed["q"] @ feed["k"].transpose(0, 1, 3, 2)
+    wanted = raw if mode == 0 else np.tanh(raw / 0.5) * 0.5
+    made = model([node], feed, ["shown"], opset=25)
+    for engine in ("native", "reference"):
+        (found,) = session(made, engine=engine).run(None, feed)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

@@ -36,6 +36,15 @@ def run(
     [
         ("NonMaxSuppression", {"b": draw((1, 6, 2)), "s": draw((1, 1, 6))}, {"k": np.array([3])}),
         ("NonMaxSuppression", {"b": draw((1, 3, 4)), "s": draw((1, 1, 6))}, {"k": np.array([3])}),
+        ("NonMaxSuppression", {"b": draw((1, 9, 4)), "s": draw((1, 1, 6))}, {"k": np.array([3])}),
+        ("RoiAlign", {"x": draw((2, 1, 4, 4)), "r": draw((1, 4))}, {"b": np.array([-1])}),
+        ("RoiAlign", {"x": draw((2, 1, 4, 4)), "r": draw((3, 4)), "b": np.array([0])}, {}),
+        (
+            "RotaryEmbedding",
+            {"x": draw((1, 2, 3, 4)), "c": draw((5, 2)), "s": draw((5, 2))},
+            {"p": np.array([[0, 1, -1]])},
+        ),
+        ("AffineGrid", {"t": draw((1, 2, 3))}, {"n": np.array([2, 2, 4, 4])}),
         ("AffineGrid", {"t": draw((5, 2, 2))}, {"n": np.array([5, 2, 4, 4])}),
         ("AffineGrid", {"t": draw((5, 1, 3))}, {"n": np.array([5, 2, 4, 4])}),
         ("GridSample", {"x": draw((1, 1, 4, 4)), "g": draw((1, 3, 3, 1))}, {}),
@@ -44,8 +53,22 @@ def run(
 def test_operands_that_do_not_fit_are_refused(
     operator: str, feed: dict[str, np.ndarray], constants: dict[str, np.ndarray]
 ) -> None:
+    opset = 23 if operator == "RotaryEmbedding" else 22
     with pytest.raises(KernelError, match=f"{operator} 'it' failed"):
-        run(operator, feed, constants)
+        run(operator, feed, constants, opset)
+
+
+def test_places_of_maxima_are_not_before_the_first() -> None:
+    feed = {"x": draw((1, 1, 4)), "i": np.array([[[-1, 3, 4, 6]]])}
+    with pytest.raises(KernelError, match="MaxUnpool 'it' failed.*places from 0 on"):
+        run("MaxUnpool", feed, kernel_shape=[2], strides=[2])
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_caches_are_not_written_before_their_start(mode: str) -> None:
+    feed = {"c": draw((1, 4, 2)), "u": draw((1, 1, 2)), "s": np.array([-2])}
+    with pytest.raises(KernelError, match="TensorScatter 'it' failed"):
+        run("TensorScatter", feed, opset=24, mode=mode)
 
 
 @pytest.mark.parametrize("blocks", ["DepthToSpace", "SpaceToDepth"])
@@ -219,3 +242,17 @@ def test_a_causal_convolution_continues_the_steps_that_it_reaches() -> None:
     node = helper.make_node("CausalConvWithState", inputs, outputs, "it")
     with pytest.raises(TypeInferenceError, match="reaches back as 'past_state'"):
         session(model([node], feed, shapes=shapes, opset=27))
+
+
+@pytest.mark.parametrize("wrong", ["o", "m", "b"])
+def test_taps_that_move_have_an_offset_and_a_share_each(wrong: str) -> None:
+    shapes = {"x": (1, 2, 3, 3), "w": (2, 2, 2, 2), "o": (1, 8, 2, 2), "b": (2,), "m": (1, 4, 2, 2)}
+    shapes[wrong] = (1,) if wrong == "b" else (1, 2, 2, 2)
+    feed = {name: draw(shape) for name, shape in shapes.items()}
+    names = {"o": "offset", "m": "mask", "b": "B"}
+    made = helper.make_node("DeformConv", [*feed], ["y"], "it", kernel_shape=[2, 2])
+    with pytest.raises(TypeInferenceError, match=f"expected '{names[wrong]}' of the shape"):
+        session(model([made], feed, ["y"], opset=22))
+    open_sizes = {name: [f"{name}{i}" for i in range(a.ndim)] for name, a in feed.items()}
+    with pytest.raises((InvalidFeed, KernelError)):
+        session(model([made], feed, ["y"], {}, open_sizes, 22)).run(None, feed)

@@ -10,7 +10,8 @@ from onnx import helper
 
 from tests.drawing import few, many
 from tests.native.agreement import agree
-from tests.native.models import draw, every_level
+from tests.native.models import draw, every_level, model, session
+from tests.oracle import run_onnxruntime
 
 FEW = few(3)
 MANY = many(300)
@@ -69,3 +70,24 @@ def test_recurrent_nets_of_every_form(level: str, data: st.DataObject) -> None:
 @given(st.data())
 def test_many_recurrent_nets_of_every_form(level: str, data: st.DataObject) -> None:
     check_recurrent(level, data)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("operator", GATES)
+def test_a_sequence_without_elements_ends_in_zeros(operator: str, direction: str) -> None:
+    count, rows = 2 if direction == "bidirectional" else 1, GATES[operator] * 3
+    states = ["h", "c"] if operator == "LSTM" else ["h"]
+    feed = {
+        "x": draw((3, 2, 2)), "w": draw((count, rows, 2)), "r": draw((count, rows, 3)),
+        "lens": np.array([2, 0], np.int32), **{s: draw((count, 2, 3)) for s in states},
+    }  # fmt: skip
+    outputs = ["y", *(f"y_{state}" for state in states)]
+    node = helper.make_node(
+        operator, ["x", "w", "r", "", "lens", *states], outputs, direction=direction, hidden_size=3
+    )
+    made = model([node], feed, outputs, opset=14)
+    wanted = run_onnxruntime(made, feed)
+    for engine in ("native", "reference"):
+        found = session(made, engine=engine).run(None, feed)
+        for left, right in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)

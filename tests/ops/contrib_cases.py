@@ -48,6 +48,8 @@ BOTH = [
     f(5, 2, 4), i8(2, 4, 12), i8(2, 3, 12), f(2, 24), None, None, None, None,
     np.float32([0.02, 0.01]), np.int8([0, 1]), np.float32([0.03, 0.02]), np.int8([2, 0]),
 ]  # fmt: skip
+# Which of two beams of two sequences holds each position of a cache of six.
+BEAMS = np.array([[[0, 1, 1, 0, 0, 0], [1, 0, 1, 0, 0, 0]]] * 2, np.int32)
 CACHE = [f(1, 2, 5, 16), f(1, 2, 5, 16), i32(5), np.array(6, np.int32)]
 # Of ONNX's own domain, where it had it before opset 10.
 EXPERIMENT: dict[str, Any] = {"domain": "", "opset": 8}
@@ -145,6 +147,35 @@ CASES: dict[str, tuple[str, list[np.ndarray | None], int, dict[str, Any]]] = {
         [f(2, 4, 8), f(2, 4, 8), f(2, 4, 8), None, None, f(1, 2, 4, 7), f(2, 2, 3, 4),
          f(2, 2, 3, 4)],
         3, {"num_heads": 2},
+    ),
+    "MultiHeadAttention in a cache of beams": (
+        "MultiHeadAttention",
+        [f(4, 1, 8), f(4, 1, 8), f(4, 1, 8), f(24), None, f(1, 2, 1, 4), f(4, 2, 6, 4),
+         f(4, 2, 6, 4), i32(3), BEAMS],
+        4, {"num_heads": 2},
+    ),
+    "MultiHeadAttention of a prompt in a cache": (
+        "MultiHeadAttention",
+        [f(2, 3, 8), f(2, 3, 8), f(2, 3, 8), None, i32([1, 1, 1, 1], [0, 1, 1, 1]), None,
+         f(2, 2, 6, 4), f(2, 2, 6, 4), np.array(1, np.int32)],
+        3, {"num_heads": 2, "unidirectional": 1},
+    ),
+    "DecoderMaskedMultiHeadAttention packed": (
+        "DecoderMaskedMultiHeadAttention",
+        [f(4, 1, 24), None, None, i32([1, 1, 1, 1], [0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 1, 1]),
+         None, f(4, 2, 6, 4), f(4, 2, 6, 4), i32(3), i32(2), BEAMS, f(24)],
+        3, {"num_heads": 2, "past_present_share_buffer": 1},
+    ),
+    "DecoderMaskedMultiHeadAttention without beams": (
+        "DecoderMaskedMultiHeadAttention",
+        [f(2, 1, 8), f(2, 1, 8), f(2, 1, 8), None, f(2, 2, 1, 4), f(2, 2, 6, 4), f(2, 2, 6, 4),
+         i32(3)],
+        4, {"num_heads": 2, "past_present_share_buffer": 1, "output_qk": 1, "scale": 0.7},
+    ),
+    "DecoderMaskedMultiHeadAttention of another sequence": (
+        "DecoderMaskedMultiHeadAttention",
+        [f(2, 1, 8), f(2, 2, 5, 4), f(2, 2, 5, 4), i32([1, 1, 1, 1, 1], [1, 1, 0, 0, 0])],
+        1, {"num_heads": 2},
     ),
     "GroupQueryAttention first": (
         "GroupQueryAttention",

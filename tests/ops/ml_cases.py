@@ -44,6 +44,9 @@ FEATURES: dict[str, tuple[str, list[np.ndarray], dict[str, Any]]] = {
         "Imputer", [np.float32([[np.nan, 1, 2]])],
         {"imputed_value_floats": [9.0, 8.0, 7.0], "replaced_value_float": float("nan")},
     ),
+    "FeatureVectorizer of three axes": (
+        "FeatureVectorizer", [f(3, 2, 2), f(3, 4)], {"inputdimensions": [4, 4]},
+    ),
     "Binarizer": ("Binarizer", [f(3, 4)], {"threshold": 0.2}),
     "FeatureVectorizer": (
         "FeatureVectorizer", [f(3, 2), f(3, 4)], {"inputdimensions": [2, 4]},

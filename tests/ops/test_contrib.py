@@ -20,7 +20,7 @@ from hagane.passes import optimize
 from hagane.passes.legalise import legalise
 from hagane.runtime import InferenceSession
 from tests.native.models import refused, session
-from tests.ops.contrib_cases import CACHE, CASES, CONSTANT, GENERATOR, b, f, i32, s, u8
+from tests.ops.contrib_cases import BEAMS, CACHE, CASES, CONSTANT, GENERATOR, b, f, i8, i32, s, u8
 from tests.oracle import MICROSOFT, assert_agrees, assert_node_agrees, node_model, run_onnxruntime
 
 _generator = GENERATOR  # each test begins the streams of its module
@@ -235,6 +235,12 @@ def test_quantised_softmax_and_where_follow_their_real_forms() -> None:
          {"K": 32, "N": 8, "block_size": 16, "bits": 9}, "got bits=9"),
         ("MultiHeadAttention", [f(2, 4, 8), f(2, 4, 8)], {"num_heads": 2}, "expected 'value'"),
         ("MultiHeadAttention", [f(2, 4, 8)], {"num_heads": 0}, "got num_heads=0"),
+        ("MultiHeadAttention", [*CASES["MultiHeadAttention in a cache of beams"][1][:8], None,
+         BEAMS], {"num_heads": 2}, "'past_sequence_length' beside 'cache_indirection'"),
+        ("DecoderMaskedMultiHeadAttention", [f(2, 1, 8), f(2, 1, 8), f(2, 1, 8)],
+         {"num_heads": 2}, "expected 'past_key', 'past_value' and 'past_sequence_length'"),
+        ("QLinearConcat", [s(0.5), b(3), i8(2, 3), s(0.5), b(3)], {"axis": 0},
+         "expected UINT8 as input 2"),
         ("QGemm", [*CASES["QGemm"][1][:7], None, b(100)], {}, "both 'y_scale' and 'y_zero_point'"),
     ],
 )  # fmt: skip
@@ -440,3 +446,25 @@ def test_positions_of_open_sizes_are_the_first_or_one_a_row(shape: tuple[int, ..
     for each in sessions:
         with pytest.raises(KernelError, match="RotaryEmbedding|cannot reshape"):
             each.run(None, feed)
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize(("filled", "total"), [(-5, 6), (6, 6), (2**31 - 1, 6), (5, -5)])
+def test_caches_are_not_filled_beyond_their_room(filled: int, total: int, engine: str) -> None:
+    inputs = [f(1, 1, 64), f(1, 1, 32), f(1, 1, 32), *CACHE[:2], i32(filled), i32(total)]
+    model, feed = node_model("GroupQueryAttention", inputs, 3, domain=MICROSOFT, num_heads=4,
+                             kv_num_heads=2)  # fmt: skip
+    inputs[3] = inputs[4] = None  # no cache yet, and no room for one
+    if total < 0:
+        model, feed = node_model("GroupQueryAttention", inputs, 3, domain=MICROSOFT, num_heads=4,
+                                 kv_num_heads=2)  # fmt: skip
+    with pytest.raises(KernelError, match="expected 'seqlens_k' of 0 to"):
+        session(model, engine=engine).run(None, feed)
+
+
+@pytest.mark.parametrize("block", [-1, 2])
+def test_weights_are_of_blocks_that_there_are(block: int) -> None:
+    inputs = [f(2, 32), u8(4, 2, 8), f(4, 2), None, np.full(32, block, np.int32)]
+    model, feed = node_model("MatMulNBits", inputs, domain=MICROSOFT, K=32, N=4, block_size=16)
+    with pytest.raises(KernelError, match="expected blocks of 0 to 1 in 'g_idx'"):
+        session(model).run(None, feed)

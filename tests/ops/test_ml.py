@@ -218,10 +218,41 @@ def test_a_model_without_coefficients_is_refused_by_name(operator: str) -> None:
 
 
 def test_coefficients_of_another_number_of_features_are_refused() -> None:
-    model, feed = node_model("LinearRegressor", [f(5, 3)], domain=ML, coefficients=numbers(4))
+    model, feed = node_model("LinearRegressor", [f(5, 3)], domain=ML, coefficients=numbers(2))
     session = hagane.InferenceSession(model)
     with pytest.raises(hagane.errors.KernelError, match="LinearRegressor 'node' failed"):
         session.run(None, feed)
+
+
+def test_coefficients_beyond_the_scores_are_passed_over() -> None:
+    more = {"coefficients": numbers(9), "intercepts": [0.1, -0.2, 0.3]}
+    assert_node_agrees("LinearClassifier", [f(5, 2)], 2, domain=ML, classlabels_ints=[4, 5, 6],
+                       **more)  # fmt: skip
+
+
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC"])
+def test_a_score_of_classes_without_labels_stays_one(transform: str) -> None:
+    more = {"coefficients": numbers(3), "intercepts": [0.2], "post_transform": transform}
+    assert_node_agrees("LinearClassifier", [f(5, 3)], 2, domain=ML, **more)
+
+
+@pytest.mark.parametrize("values", [{"values_strings": ["a", "b"]}, {"values_int64s": [7, 8]}])
+@pytest.mark.parametrize("keys", [{"keys_int64s": [1, 2]}, {"keys_floats": [1.0, 2.0]}])
+def test_a_default_tensor_stands_for_missing_keys_of_any_values(
+    keys: dict[str, Any], values: dict[str, Any]
+) -> None:
+    text = "values_strings" in values
+    kind, default = (TensorProto.STRING, [b"?"]) if text else (TensorProto.INT64, [42])
+    x = np.array([2, 9, 1], np.int64 if "keys_int64s" in keys else np.float32)
+    settings = {"default_tensor": helper.make_tensor("d", kind, [1], default), **keys, **values}
+    model, feed = node_model("LabelEncoder", [x], domain=ML, ml_opset=4, **settings)
+    for engine in ("native", "reference"):
+        (found,) = native_session(model, engine=engine).run(None, feed)
+        assert list(np.asarray(found)) == (["b", "?", "a"] if text else [8, 42, 7])
+    settings["default_tensor"] = helper.make_tensor("d", TensorProto.FLOAT, [1], [0.5])
+    model, _ = node_model("LabelEncoder", [x], domain=ML, ml_opset=4, **settings)
+    with pytest.raises(TypeInferenceError, match="as default_tensor, which stands for keys"):
+        hagane.InferenceSession(model)
 
 
 @pytest.mark.parametrize("kind", ["int64", "float"])
@@ -236,7 +267,8 @@ def test_the_first_of_equal_keys_counts(kind: str) -> None:
         np.testing.assert_allclose(found, [0.6, 0.5, 0, 0, 0.5], rtol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [{"target_ids": [0, 1, 0, 1, 2]}, {"nodes_featureids": [7] * 8}])
+@pytest.mark.parametrize("wrong", [{"target_ids": [0, 1, 0, 1, 2]}, {"nodes_featureids": [7] * 8},
+                                   {"nodes_featureids": [-1] * 8}])  # fmt: skip
 def test_a_forest_beyond_its_targets_or_features_is_refused(wrong: dict[str, Any]) -> None:
     leaves = {"target_ids": [0, 1, 0, 1, 0], "target_weights": MIXED, "n_targets": 2}
     model, feed = node_model(

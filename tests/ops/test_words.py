@@ -142,3 +142,23 @@ def test_sizes_that_data_tell_are_not_those_that_a_file_declares() -> None:
     np.testing.assert_array_equal(found, [[1]])
     profile = session.profile({"x0": np.float32([0, 5, 0, 0])}, runs=1)
     assert "reference" not in str(profile)
+
+
+@pytest.mark.parametrize("count", [2, None])
+def test_fed_sizes_are_not_those_that_a_file_declares(count: int | None) -> None:
+    value = helper.make_tensor_value_info
+    data, shape = value("x", onnx.TensorProto.FLOAT, ["n", 2]), onnx.TensorProto.INT64
+    made = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Reshape", ["x", "s"], ["y"])], "g",
+            [data, value("s", shape, [count])], [value("y", onnx.TensorProto.FLOAT, [4, 1])],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )  # fmt: skip
+    session = hagane.InferenceSession(made.SerializeToString())
+    x = np.arange(4, dtype=np.float32).reshape(2, 2)
+    for sizes in ([1, 4], [4, 1]):
+        (found,) = session.run(None, {"x": x, "s": np.array(sizes)})
+        np.testing.assert_array_equal(found, x.reshape(sizes))
+    with pytest.raises(hagane.errors.KernelError, match="Reshape"):
+        session.run(None, {"x": x, "s": np.array([1, 1])})

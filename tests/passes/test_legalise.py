@@ -33,15 +33,30 @@ CASES: dict[str, tuple[int, str, list[np.ndarray | None], dict[str, Any]]] = {
         [X, normal(3), normal(3, seed=1), normal(3, seed=2), np.abs(normal(3, seed=3))],
         {},
     ),
+    "BatchNormalization-8 of elements": (
+        8,
+        "BatchNormalization",
+        [normal(2, 3, 4), *(normal(3, 4, seed=i) for i in range(3)), np.abs(normal(3, 4, seed=3))],
+        {"spatial": 0},
+    ),
     "Clip-7": (7, "Clip", [X], {"min": -0.5, "max": 0.25}),
     "Clip-7 from below": (7, "Clip", [X], {"min": 0.1}),
     "Clip-10 unbounded": (10, "Clip", [X], {}),
     "Dropout-7": (7, "Dropout", [X], {"ratio": 0.3}),
+    "Dropout-7 and its mask": (7, "Dropout", [X], {}),
+    "Dropout-11 and its mask": (11, "Dropout", [X], {}),
     "Hardmax-11 over two axes": (11, "Hardmax", [X], {"axis": 2}),
     "LogSoftmax-7 by default": (7, "LogSoftmax", [X], {}),
     "Pad-7": (7, "Pad", [X], {"pads": [0, 1, 2, 0, 0, 0, 1, 3], "value": 1.5}),
     "Pad-10 reflect": (10, "Pad", [X], {"pads": [0, 0, 1, 2, 0, 0, 1, 2], "mode": "reflect"}),
     "ReduceMax-11": (11, "ReduceMax", [X], {"axes": [1, -1], "keepdims": 0}),
+    "ReduceLogSumExp-13 of integers": (
+        13,
+        "ReduceLogSumExp",
+        [np.arange(12, dtype=np.int32).reshape(3, 4)],
+        {"axes": [1]},
+    ),
+    "ReduceLogSum-18 of integers": (18, "ReduceLogSum", [np.arange(1, 13)], {}),
     "ReduceMean-7 of all": (7, "ReduceMean", [X], {}),
     "ReduceL2-13": (13, "ReduceL2", [X], {"axes": [2]}),
     "ReduceSum-11": (11, "ReduceSum", [X], {"axes": [0, 3]}),
@@ -97,7 +112,7 @@ CASES: dict[str, tuple[int, str, list[np.ndarray | None], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_an_old_form_means_what_it_meant(name: str) -> None:
     opset, op_type, inputs, attributes = CASES[name]
-    outputs = 2 if op_type == "TopK" else 1
+    outputs = 2 if op_type == "TopK" or "mask" in name else 1
     constants = (1,) if op_type in ("Upsample", "Resize") and len(inputs) > 1 else ()
     assert_node_agrees(op_type, inputs, outputs, opset=opset, constants=constants, **attributes)
 
@@ -192,8 +207,8 @@ def test_all_unusable_opsets_and_forms_are_listed_at_once() -> None:
 
 def test_batch_normalization_in_training_form_is_refused_by_name() -> None:
     statistics = [normal(3, seed=i) for i in range(4)]
-    model, _ = node_model("BatchNormalization", [X, *statistics], opset=7, spatial=0)
-    with pytest.raises(UnsupportedModel, match=r"BatchNormalization 'node'.*spatial=0"):
+    model, _ = node_model("BatchNormalization", [X, *statistics], 3, opset=9)
+    with pytest.raises(UnsupportedModel, match=r"BatchNormalization 'node'.*training outputs"):
         legalise(load(model))
 
 
@@ -228,3 +243,9 @@ def test_absent_inputs_at_the_end_that_an_operator_lacks_are_dropped() -> None:
     model = load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
     legalise(model)
     assert [len(each.inputs) for each in model.graph] == [1]
+
+
+def test_upsample_without_scales_is_refused_by_name() -> None:
+    model, _ = node_model("Upsample", [X], opset=6, height_scale=2.0, width_scale=2.0)
+    with pytest.raises(UnsupportedModel, match="Upsample 'node'.*expected 'scales'"):
+        legalise(load(model))

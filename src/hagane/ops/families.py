@@ -23,7 +23,8 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
         """,
         "com.microsoft": """
             Attention BiasAdd BiasGelu BiasSplitGelu BranchwiseRMSNorm
-            CausalConvWithState CDist DequantizeLinear DynamicQuantizeLSTM
+            CausalConvWithState CDist DecoderMaskedMultiHeadAttention
+            DequantizeLinear DynamicQuantizeLSTM
             DynamicQuantizeMatMul EmbedLayerNormalization ExpandDims FastGelu
             FusedConv FusedGemm FusedMatMul GatedAdd GatedRMSNorm
             GatherBlockQuantized GatherND Gelu GridSample GroupNorm

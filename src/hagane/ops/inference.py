@@ -235,8 +235,8 @@ def declared_type(type_: ir.TypeProtocol | None, shape: Shape | None) -> Type | 
     return None
 
 
-# Operators whose results are as long as the data tell.
-_COUNTED = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
+# Operators whose results are those of bodies; new sizes of all others are told by data.
+_BODIES = frozenset({"If", "Loop", "Scan"})
 
 
 class _Assuming:
@@ -335,7 +335,7 @@ class _Walker:
         )
         self.result.assumed[node] = tuple(judge.pairs)
         self.result.broadcast[node] = tuple(pair for pair, may in judge.pairs.items() if may)
-        if node.op_type in _COUNTED:
+        if node.op_type not in _BODIES:
             self._counted |= {
                 str(dim)
                 for inferred, _ in found
@@ -356,8 +356,8 @@ class _Walker:
             return declared_type(value.type, self._named(value, declared))
         if not isinstance(inferred, TensorType) or declared is None:
             return inferred
-        if inferred.shape is None:
-            return TensorType(inferred.dtype, self._named(value, declared))
+        if inferred.shape is None:  # the number of sizes is believed, they are told by data
+            return TensorType(inferred.dtype, self._named(value, [None] * len(declared)))
         if len(inferred.shape) != len(declared):
             return inferred
         merged = tuple(
@@ -384,7 +384,8 @@ class _Walker:
 
     def _is_invented(self, dim: Dim) -> bool:
         # One name cannot stand for a size that differs from iteration to iteration, and of sizes
-        # that data tell, files declare those of the data that an exporter had.
+        # that data tell, files declare those of the data that an exporter had: a Reshape to
+        # sizes that are fed has these.
         name = str(dim)
         changes = name.startswith(f"{CHANGING}_") or name in self._counted
         return isinstance(dim, Expr) and name in self.result.invented and not changes

@@ -16,6 +16,9 @@ from hagane.graph.types import MapType, OptionalType, SequenceType, TensorType, 
 
 # The last version that ONNX defines for operators which it has since deprecated.
 _LAST_VERSIONS = {
+    # Integers, which opset 28 takes away.
+    ("", "ReduceLogSum"): 18,
+    ("", "ReduceLogSumExp"): 18,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): 3,
     ("ai.onnx.ml", "TreeEnsembleRegressor"): 3,
 }

@@ -136,7 +136,7 @@ def lower_group_query_attention(low: Lowering, node: ir.Node) -> None:
 for (int64_t item = first; item < last; item++) {{
 const int64_t t = item % room, pair = item / room, b = pair / {groups}, head = pair % {groups};
 {start}
-if (start + length > room) {{ hg_fail(thread, fill[b]); return; }}
+if (start + length > room || fill[b] < 0 || fill[b] >= room) {{ hg_fail(thread, fill[b]); return; }}
 float *to = cache + item * size;
 const int64_t s = t - start;
 if (s >= 0 && s < length) {{
@@ -259,7 +259,7 @@ const int64_t pieces = (length + {several - 1}) / {several}, piece = q % pieces,
 const int64_t b = pair / {groups}, group = pair % {groups};
 const int64_t first = piece * {several}, count = hg_min({several}, length - first), rows = count * {share};
 const int64_t start = hg_max((int64_t)fill[b] + 1 - length, 0);
-if (start + length > room) return;
+if (start + length > room) {{ hg_fail(thread, fill[b]); return; }}
 {fits}
 float *own_rows = (float *)thread->scratch, *scores = own_rows + rows * size, *sums = scores + rows * room;
 const float *k = keys + pair * room * size, *v = values + pair * room * size;

@@ -244,9 +244,10 @@ def lower_recurrent(low: Lowering, node: ir.Node) -> None:
         )
     for state, end in zip(("hs", "cs"), ends[1:], strict=True):
         if end != "0":
+            place, size = f"{end} + (direction * B + first + r) * {hidden}", hidden * 4
+            none = f"if (L[r] == 0) memset({place}, 0, {size}); else" if own is not None else ""
             body.add(
-                f"for (int64_t r = 0; r < rows; r++) memcpy({end} + (direction * B + first + r) * {hidden}, "
-                f"{state} + r * {wide}, {hidden * 4});"
+                f"for (int64_t r = 0; r < rows; r++) {none} memcpy({place}, {state} + r * {wide}, {size});"
             )
     flops = 2.0 * directions * rows_of_weights * (depth + hidden)  # of a step of a sequence
     low.recorder.emit(

@@ -94,7 +94,13 @@ def _attention(*inputs: Any, attributes: Mapping[str, Any], n_outputs: int) -> A
     q, k, v = inputs[:3]
     past = inputs[4:6] if len(inputs) > 5 and inputs[4] is not None else ()
     if k.shape[-2] or (past and past[0].shape[2]):
-        return _ONNX_ATTENTION(*inputs, attributes=attributes, n_outputs=n_outputs)
+        found = _ONNX_ATTENTION(*inputs, attributes=attributes, n_outputs=n_outputs)
+        if n_outputs > 3 and attributes.get("softcap") and not attributes["qk_matmul_output_mode"]:
+            # The raw product; ONNX's kernel gives the capped one.
+            plain = {**attributes, "softcap": 0.0}
+            raw = _ONNX_ATTENTION(*inputs, attributes=plain, n_outputs=n_outputs)
+            found = (*found[:3], raw[3])
+        return found
     batch, heads, n_kv = q.shape[0], attributes.get("q_num_heads"), attributes.get("kv_num_heads")
     if q.ndim == 3:
         head, v_head, length = k.shape[2] // n_kv, v.shape[2] // n_kv, q.shape[1]
@@ -152,9 +158,10 @@ def composed_attention(
     keys, values = repeat_heads(k, repeats), repeat_heads(v, repeats)
     scores = op("MatMul", q, transpose(keys, [0, 1, 3, 2]))
     scores = mul(scores, _head_scale(q) if scale is None else scale)
+    raw = scores
     if softcap:
         scores = mul(op("Tanh", div(scores, softcap)), softcap)
-    raw = scores
+    capped = scores
     bias = None if attn_mask is None else _mask_bias(attn_mask, scores)
     columns = positions_along(keys, 2)
     distance = sub(add(unsqueeze(positions_along(q, 2), [1]), offset), columns)
@@ -179,7 +186,7 @@ def composed_attention(
         scores = biased
         probabilities = _softmax(where(closed, 0, biased), softmax_precision)
         probabilities = where(closed, 0, probabilities)
-    shown = {2: scores, 3: probabilities}.get(qk_matmul_output_mode, raw)
+    shown = (raw, capped, scores, probabilities)[qk_matmul_output_mode]
     y = op("MatMul", cast(probabilities, dtype_of(v)), values)
     y = join_heads(y) if packed else y
     return (y, *present, cast(shown, dtype_of(q)))[:n_outputs]

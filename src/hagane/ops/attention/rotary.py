@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from hagane.ops.builder import op, rank_of, shape_of
+from hagane.ops.builder import op, rank_of, shape_of, size_of
 from hagane.ops.context import InferContext
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.functions.layers.heads import join_heads, split_heads
 from hagane.ops.functions.layers.heads import rotate as composed_rotate
-from hagane.ops.functions.numbers.elementary import unsqueeze
+from hagane.ops.functions.numbers.elementary import unsqueeze, where
 from hagane.ops.precision import widened
 from hagane.ops.vjp import through
 from hagane.symbolic import floordiv, minimum
@@ -36,12 +36,15 @@ def rotate(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
     return np.concatenate(rotated, axis=-1)
 
 
-def check_positions(positions: Array, batch: int, length: int) -> None:
-    """Refuse positions that are not one a row of the sequences."""
+def check_positions(positions: Array, batch: int, length: int, rows: int) -> None:
+    """Refuse positions that are not one a row of the sequences, or outside the tables."""
     if positions.shape != (batch, length):
         raise ValueError(
             f"expected positions of shape [{batch}, {length}], got {list(positions.shape)}"
         )
+    outside = positions[(positions < 0) | (positions >= rows)]
+    if outside.size:
+        raise ValueError(f"position {outside[0]} is out of range, the tables have {rows} rows")
 
 
 @widened
@@ -59,7 +62,7 @@ def _rotary_embedding(
     x = x.transpose(0, 2, 1, 3) if x.ndim == 4 else x.reshape(*shape[:2], num_heads, -1)
     size = rotary_embedding_dim or x.shape[3]
     if position_ids is not None:
-        check_positions(position_ids, *x.shape[:2])
+        check_positions(position_ids, x.shape[0], x.shape[1], len(cos_cache))
     cos, sin = (
         (cache if position_ids is None else cache[position_ids])[..., : size // 2]
         for cache in (cos_cache, sin_cache)
@@ -86,6 +89,11 @@ def _infer_rotary(ctx: InferContext) -> list[tuple[object, ...]]:
     return [shape]
 
 
+def from_the_front(positions: Any, rows: Any) -> Any:
+    """Return positions of which those below 0 are beyond the table, where Gather refuses them."""
+    return where(op("Less", positions, 0), rows, positions)
+
+
 def composed_rotary(
     x: Any,
     cos_cache: Any,
@@ -102,7 +110,9 @@ def composed_rotary(
     size = rotary_embedding_dim or whole
     parts = []
     for cache in (cos_cache, sin_cache):
-        chosen = cache if position_ids is None else op("Gather", cache, position_ids, axis=0)
+        chosen = cache
+        if position_ids is not None:
+            chosen = op("Gather", cache, from_the_front(position_ids, size_of(cache, 0)), axis=0)
         parts.append(unsqueeze(op("Slice", chosen, [0], [floordiv(size, 2)], [-1]), [1]))
     turned = op("Slice", split, [0], [size], [-1]) if size != whole else split
     turned = composed_rotate(turned, *parts, interleaved=bool(interleaved))

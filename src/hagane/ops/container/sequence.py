@@ -115,10 +115,11 @@ def _split_to_sequence(
     if split is None or (split.ndim == 0 and split == 1):
         parts = _cut(x, [1] * size, axis)
         return parts if keepdims else [np.squeeze(part, axis) for part in parts]
-    lengths = split.tolist()
+    lengths: list[int] = split.ravel().tolist()
     if split.ndim == 0:
-        whole, rest = divmod(size, lengths)
-        return _cut(x, [lengths] * whole + [rest] * bool(rest or not size), axis)
+        (length,) = lengths
+        whole, rest = divmod(size, length)
+        return _cut(x, [length] * whole + [rest] * bool(rest or not size), axis)
     if sum(lengths) != size or min(lengths, default=0) < 0:
         raise ValueError(f"parts {lengths} do not add up to size {size} of axis {axis}")
     return _cut(x, lengths, axis)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from hagane.graph.types import TensorType
 from hagane.ops.builder import op
@@ -120,6 +121,10 @@ def _concat(y_scale: Array, y_zero: Array, *inputs: Array, axis: int) -> Array:
 def _infer_concat(ctx: InferContext) -> Sequence[Any]:
     if ctx.n_inputs % 3 != 2 or not all(ctx.has(i) for i in range(2, ctx.n_inputs)):
         ctx.fail(f"expected data, scale and zero point of each part, got {ctx.inputs_text()}")
+    for i in range(2, ctx.n_inputs):
+        wanted = ctx.dtype(1) if i % 3 != 0 else ir.DataType.FLOAT
+        if ctx.dtype(i) != wanted:
+            ctx.fail(f"expected {wanted} as input {i}, got {ctx.inputs_text()}")
     shapes = [ctx.shape(i) for i in range(2, ctx.n_inputs, 3)]
     axis = ctx.axis(ctx.attr("axis"), len(shapes[0]))
     total: Dim = 0

@@ -58,6 +58,9 @@ def _matmul_nbits(
     scale = scales.reshape(N, blocks, 1).astype(np.float32)
     weights = ((numbers - zero) * scale).reshape(N, -1)[:, :K]
     if g_idx is not None and g_idx.size:
+        if g_idx.min() < 0 or g_idx.max() >= blocks:
+            found = f"{g_idx.min()} to {g_idx.max()}"
+            raise ValueError(f"expected blocks of 0 to {blocks - 1} in 'g_idx', got {found}")
         flat = numbers.reshape(N, -1)[:, :K]
         zeros = np.broadcast_to(zero, (N, blocks, 1))[:, g_idx, 0]
         weights = (flat - zeros) * scale[:, g_idx, 0]

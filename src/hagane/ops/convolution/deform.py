@@ -30,7 +30,11 @@ def _infer_deform_conv(ctx: InferContext) -> Sequence[Any]:
     if len(kernel) != len(w) - 2:
         return [(x[0], w[0], *(ctx.fresh() for _ in x[2:]))]
     window = Window.of(kernel, ctx.attr("strides"), ctx.attr("dilations"), ctx.attr("pads"))
-    return [(x[0], w[0], *window.output(x[2:]))]
+    points, taps = window.output(x[2:]), ctx.attr("offset_group") * math.prod(kernel)
+    ctx.fit(2, (x[0], taps * len(kernel), *points))
+    ctx.fit(3, (w[0],))
+    ctx.fit(4, (x[0], taps, *points))
+    return [(x[0], w[0], *points)]
 
 
 def composed_deform_conv(

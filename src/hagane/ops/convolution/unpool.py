@@ -39,6 +39,8 @@ def _max_unpool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Array:
+    if np.min(indices, initial=0) < 0:
+        raise ValueError(f"expected places from 0 on as indices, got {np.min(indices)}")
     sizes = [int(n) for n in _unpooled(x.shape[2:], kernel_shape, pads, strides)]
     inferred = (*x.shape[:2], *sizes)
     canvas = np.zeros(int(np.prod(inferred)), dtype=x.dtype)

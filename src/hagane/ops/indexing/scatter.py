@@ -96,7 +96,7 @@ def _tensor_scatter(
     for entry in range(cache.shape[0]):
         start = 0 if write_indices is None else int(write_indices[entry])
         positions = np.arange(start, start + length)
-        if mode == "circular":
+        if mode == "circular" and start >= 0:
             positions %= room
         elif start < 0 or start + length > room:
             raise IndexError(

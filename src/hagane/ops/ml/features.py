@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from hagane.ops.definition import Array, OpDef
 from hagane.ops.ml.classes import DOMAIN, as_matrix
 from hagane.ops.rules import same_shape
 from hagane.ops.vjp import CLASSICAL, flat
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, product
 
 
 def _binarizer(x: Array, *, threshold: float = 0.0) -> Array:
@@ -24,6 +25,7 @@ def _feature_vectorizer(*xs: Array, inputdimensions: Sequence[int] | None = None
     parts = []
     for index, x in enumerate(xs):
         matrix = as_matrix(x).astype(np.float32)
+        matrix = matrix.reshape(len(matrix), math.prod(matrix.shape[1:]))
         if inputdimensions:
             wanted = inputdimensions[index]
             matrix = np.pad(matrix[:, :wanted], [(0, 0), (0, max(0, wanted - matrix.shape[1]))])
@@ -41,7 +43,8 @@ def _infer_feature_vectorizer(ctx: InferContext) -> Sequence[Any]:
     rows: Dim = shape[0] if len(shape) > 1 else 1
     total: Dim = 0
     for i in range(ctx.n_inputs):
-        total = total + (widths[i] if widths else ctx.shape(i)[-1])
+        shape = ctx.shape(i)
+        total = total + (widths[i] if widths else product(shape[1:] if len(shape) > 1 else shape))
     return [(rows, total)]
 
 

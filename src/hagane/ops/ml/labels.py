@@ -60,12 +60,10 @@ def _labels(*, attributes: dict[str, Any]) -> Callable[[Array], Array]:
     _, keys = _chosen(attributes, "keys")
     kind, values = _chosen(attributes, "values")
     if kind == "tensor":
-        default = attributes.get("default_tensor")
         dtype = np.asarray(values).dtype
-        missing = _first(default) if default is not None else _default(dtype)
     else:
         dtype = np.dtype({"floats": np.float32, "int64s": np.int64, "strings": object}[kind])
-        missing = attributes[f"default_{kind.removesuffix('s')}"]
+    missing = missing_label(attributes, kind, dtype)
     plain, names = _items(values), _items(keys)
     # Of equal keys the first one counts, as for ONNX Runtime.
     found = dict(zip(reversed(names), reversed(plain), strict=True))
@@ -88,13 +86,18 @@ def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:
     return _labels(attributes=attributes)(x)
 
 
-def _first(array: Array) -> Any:
-    item = array.ravel()[0]
-    return item.decode() if isinstance(item, bytes) else item
+def missing_label(attributes: Mapping[str, Any], kind: str, dtype: np.dtype[Any]) -> Any:
+    """Return the value of elements that the keys lack.
 
-
-def _default(dtype: np.dtype[Any]) -> Any:
-    return {"O": "_Unused", "f": -0.0}.get(dtype.kind, -1)
+    ``default_tensor``, where it is given, counts for values of any attribute.
+    """
+    given = attributes.get("default_tensor")
+    if given is not None:
+        item = np.asarray(given).ravel()[0]
+        return item.decode() if isinstance(item, bytes) else item
+    if kind == "tensor":
+        return {"O": "_Unused", "f": -0.0}.get(dtype.kind, -1)
+    return attributes[f"default_{kind.removesuffix('s')}"]
 
 
 def _infer_label_encoder(ctx: InferContext) -> Sequence[Any]:
@@ -107,6 +110,12 @@ def _infer_label_encoder(ctx: InferContext) -> Sequence[Any]:
         "int64s": ir.DataType.INT64,
         "strings": ir.DataType.STRING,
     }.get(kind) or array_dtype(values)
+    given = ctx.attributes.get("default_tensor")
+    if given is not None and (np.size(given) != 1 or array_dtype(given) != dtype):
+        ctx.fail(
+            f"expected one {dtype} as default_tensor, which stands for keys that are missing, "
+            f"got {array_dtype(given)}{list(np.shape(given))}"
+        )
     return [TensorType(dtype, ctx.tensor(0).shape)]
 
 

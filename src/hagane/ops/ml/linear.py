@@ -29,13 +29,14 @@ def weights_of(coefficients: Sequence[float], features: int, scores: int) -> Arr
         ValueError: They are no rows of features, or too few.
     """
     given = np.asarray(coefficients, np.float64)
-    if not features or len(given) % features or len(given) < scores * features:
+    partial = len(given) % (scores or max(features, 1))
+    if not features or partial or len(given) < scores * features:
         raise ValueError(
             f"expected coefficients for {features} features"
             f"{f' and {scores} scores' if scores else ''}, got {len(given)}"
         )
-    rows = given.reshape(-1, features)
-    return rows[:scores] if scores else rows
+    count = scores or len(given) // features
+    return given[: count * features].reshape(count, features)
 
 
 def _scores(
@@ -66,7 +67,10 @@ def _classifier(
     if scores.shape[1] == 1:
         # One margin stands for two classes; the label follows its sign.
         index = (scores[:, 0] > 0).astype(np.int64)
-        scores = classes.one_score(scores[:, 0], post_transform, probability=True)
+        if labels:
+            scores = classes.one_score(scores[:, 0], post_transform, probability=True)
+        elif post_transform == "PROBIT":  # the one transform of a score that stays alone
+            scores = classes.post_transform(scores, post_transform)
     else:
         index = scores.argmax(axis=1)
         scores = classes.post_transform(scores, post_transform)
@@ -85,9 +89,7 @@ def _regressor(
         raise ValueError(
             f"expected {targets} intercepts, one a target, got {len(intercepts or ())}"
         )
-    scores = _scores(x, coefficients, intercepts, 0)
-    if scores.shape[1] != targets:
-        raise ValueError(f"expected coefficients of {targets} targets, got {scores.shape[1]}")
+    scores = _scores(x, coefficients, intercepts, targets)
     applied = classes.of_regression(targets, post_transform)
     return classes.post_transform(scores, applied).astype(np.float32)
 

@@ -105,7 +105,8 @@ def _cast_map(
     else:
         values = [x[key] for key in sorted(x)]
     if cast_to == "TO_STRING":
-        return strings([str(value) for value in values]).reshape(1, -1)
+        texts = [f"{value:f}" if isinstance(value, float) else str(value) for value in values]
+        return strings(texts).reshape(1, -1)
     wide = np.asarray([float(value) for value in values])
     return wide.astype(_CASTS[cast_to].numpy()).reshape(1, -1)
 

@@ -109,6 +109,11 @@ def _forest_by_ids(
     has_parent = np.zeros(len(mode), dtype=bool)
     has_parent[true[inner]] = True
     has_parent[false[inner]] = True
+    features = np.asarray(featureids)
+    if (features[inner] < 0).any():
+        raise ValueError(
+            f"expected features from 0 on in nodes_featureids, got {features[inner].min()}"
+        )
     trees = np.asarray(treeids)
     for tree in np.unique(trees):
         roots = np.flatnonzero(~has_parent & (trees == tree))

@@ -83,6 +83,9 @@ def run(
         backwards = direction == "reverse" or d == 1
         walked = [project(x), *active]
         *last, y = scan(states, walked, step, stacked=1, reverse=backwards)
+        if lengths is not None:  # no element, no last state
+            some = op("Greater", unsqueeze(lengths, [1]), 0)
+            last = [where(some, state, 0) for state in last]
         outputs.append(unsqueeze(y, [1]))
         finals.append([unsqueeze(state, [0]) for state in last])
     y = op("Concat", *outputs, axis=1)

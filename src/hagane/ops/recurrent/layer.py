@@ -159,7 +159,8 @@ def run(
         dtype: Element type of outputs and states, that of ``x`` if None.
 
     Returns:
-        All outputs, (sequence, directions, batch, hidden), and the last states, in ``layout``.
+        All outputs, (sequence, directions, batch, hidden), and the last states, in ``layout``;
+        those of a sequence without elements are 0, as for ONNX Runtime.
     """
     if layout:
         x = x.transpose(1, 0, 2)
@@ -187,7 +188,7 @@ def run(
                 np.where(active, new, old) for new, old in zip(following, state, strict=True)
             )
         for last, value in zip(final, state, strict=True):
-            last[d] = value
+            last[d] = value if lengths is None else np.where((lengths > 0)[:, None], value, 0)
     if layout:
         return outputs.transpose(2, 0, 1, 3), [h.transpose(1, 0, 2) for h in final]
     return outputs, final

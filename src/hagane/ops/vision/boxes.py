@@ -62,6 +62,10 @@ def _non_max_suppression(
     def scalar(value: Array | None) -> float | None:
         return None if value is None or not value.size else value.ravel()[0]
 
+    if boxes.shape[:2] != (scores.shape[0], scores.shape[2]):
+        raise ValueError(
+            f"expected one score a box, got boxes {list(boxes.shape)}, scores {list(scores.shape)}"
+        )
     limit = int(scalar(max_output_boxes_per_class) or 0)
     threshold = scalar(iou_threshold) or 0.0
     floor = scalar(score_threshold)
@@ -85,6 +89,7 @@ def _non_max_suppression(
 def _infer_nms(ctx: InferContext) -> Sequence[Any]:
     if ctx.known_rank(0) is not None and ctx.known_rank(1) is not None:
         boxes, scores = ctx.shape(0, rank=3), ctx.shape(1, rank=3)
+        ctx.unify(boxes[0], scores[0], "expected boxes and scores of one batch")
         ctx.unify(boxes[1], scores[2], "expected one score a box")
         ctx.unify(boxes[2], 4, "expected four numbers a box")
     return [(ctx.fresh("selected"), 3)]
@@ -186,12 +191,29 @@ def _samples(
     )
 
 
+_aligned = onnx_kernel("RoiAlign")
+
+
+@widened
+def _roi_align(
+    x: Array, rois: Array, batch_indices: Array, *, attributes: dict[str, Any], n_outputs: int
+) -> Any:
+    if batch_indices.shape != rois.shape[:1]:
+        raise ValueError(
+            f"expected one batch index a region, got {list(batch_indices.shape)} for {len(rois)}"
+        )
+    outside = batch_indices[(batch_indices < 0) | (batch_indices >= len(x))]
+    if outside.size:
+        raise ValueError(f"expected images of 0 to {len(x) - 1}, got batch index {outside[0]}")
+    return _aligned(x, rois, batch_indices, attributes=attributes, n_outputs=n_outputs)
+
+
 OPERATORS = (
     OpDef("NonMaxSuppression", _infer_nms, _non_max_suppression, vjp=DISCRETE),
     OpDef(
         "RoiAlign",
         _infer_roi_align,
-        widened(onnx_kernel("RoiAlign")),
+        _roi_align,
         compose=composed_roi_align,
         vjp=through(composed_roi_align),
     ),

@@ -120,6 +120,8 @@ def _infer_grid_sample(ctx: InferContext) -> Sequence[Any]:
 
 @widened
 def _affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
+    if len(theta) != size[0]:
+        raise ValueError(f"expected a matrix for each of {size[0]} images, got {len(theta)}")
     sizes = [int(n) for n in size[2:]]
     points = _points(sizes, align_corners).astype(theta.dtype)
     flat = points.reshape(-1, len(sizes) + 1)
@@ -146,9 +148,10 @@ def _infer_affine_grid(ctx: InferContext) -> Sequence[Any]:
         count = given[0] if given else None
         if not isinstance(count, int) or count < 3:
             return [None]
-        size = (0, 0, *(ctx.fresh() for _ in range(count - 2)))
+        size = (theta[0], 0, *(ctx.fresh() for _ in range(count - 2)))
     rank = len(size) - 2
     message = f"expected matrices of {rank} x {rank + 1} numbers"
+    ctx.unify(theta[0], size[0], "expected a matrix an image")
     ctx.unify(theta[1], rank, message)
     ctx.unify(theta[2], rank + 1, message)
     return [(theta[0], *size[2:], rank)]
@@ -163,7 +166,7 @@ def composed_affine_grid(theta: Any, size: Any, *, align_corners: int = 0) -> An
     points = _points(sizes, align_corners).reshape(-1, len(sizes) + 1)
     rows = op("Transpose", theta, perm=[0, 2, 1])
     flat = op("MatMul", points.astype(dtype_of(theta).numpy()), rows)
-    return op("Reshape", flat, [shape_of(theta)[0], *sizes, len(sizes)], allowzero=1)
+    return op("Reshape", flat, [int(known[0]), *sizes, len(sizes)], allowzero=1)
 
 
 def _open_affine_grid(theta: Any, size: Any, align_corners: int) -> Any:

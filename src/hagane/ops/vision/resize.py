@@ -261,9 +261,11 @@ def _plan(
         lengths = [float(t) for t in targets]
     elif scales is not None and scales.size:
         factors = [float(s) for s in scales]
+        # Of the whole picture, whatever part of it is read: the specification's text differs, its
+        # shape inference, its reference and ONNX Runtime do not.
         targets = [
-            int(np.floor(np.float32(s * (end - start)) * np.float32(f)))
-            for s, start, end, f in zip(sources, starts, ends, factors, strict=True)
+            int(np.floor(np.float32(s) * np.float32(f)))
+            for s, f in zip(sources, factors, strict=True)
         ]
         lengths = [f * s for f, s in zip(factors, sources, strict=True)]
     else:
@@ -293,15 +295,12 @@ def _infer_resize(ctx: InferContext) -> Sequence[Any]:
     name = "sizes" if by_size else "scales"
     if not _positive(name, [shape[axis] for axis in axes], values, policy):
         ctx.fail(f"expected positive {name}, got {values.ravel().tolist()}")
-    crop = ctx.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
     for axis, value in zip(axes, values.ravel(), strict=True):
         if by_size:
             if policy == "stretch":
                 shape[axis] = value if isinstance(value, Expr) else int(value)
             else:
                 shape[axis] = ctx.fresh()
-        elif crop:
-            shape[axis] = ctx.fresh()
         else:
             scaled = _scaled(shape[axis], value)
             shape[axis] = ctx.fresh() if scaled is None else scaled

@@ -31,14 +31,16 @@ def dft_20(site: Site) -> None:
 
 
 def dropout_12(site: Site) -> None:
-    """``ratio``; the mask has the data's element type before opset 10."""
+    """``ratio``; the mask is of zeros, before opset 10 of the data's element type."""
     ratio = site.take("ratio")
     if ratio is not None:
         site.set_input(1, site.constant(ratio, np.float32))
-    if site.version >= 10 or len(site.node.outputs) < 2 or not site.node.outputs[1].uses():
+    outputs, x = site.node.outputs, site.node.inputs[0]
+    if len(outputs) < 2 or not (outputs[1].uses() or outputs[1].is_graph_output()):
         return
-    made, mask = op("Dropout", *site.node.inputs, **given(site.node), outputs=2)
-    site.replace(made, op("CastLike", mask, site.node.inputs[0]))
+    made = op("Dropout", *site.node.inputs, **given(site.node))
+    mask = op("Expand", site.constant(False, np.bool_), op("Shape", x))
+    site.replace(made, mask if site.version >= 10 else op("CastLike", mask, x))
 
 
 def pad_11(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import Nodes, interpreting, op
@@ -11,13 +12,18 @@ from hagane.passes.legalise.rewrite import Site
 
 def batch_normalization_14(site: Site) -> None:
     """``spatial`` went away (9), and with it the outputs of training (14)."""
-    if site.take("spatial", 1) != 1:
-        site.refuse("spatial=0 (statistics per element) has no current form")
     node = site.node
+    spatial = site.take("spatial", 1)
     if len(node.outputs) > 1:
         if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
             site.refuse("its training outputs are used, which have no current form")
         node.resize_outputs(1)
+    if spatial != 1:  # statistics for each element, no longer one a channel
+        x, scale, bias, mean, variance = node.inputs
+        epsilon = site.constant(site.take("epsilon", 1e-5), np.float32)
+        root = op("Sqrt", op("Add", variance, op("CastLike", epsilon, x)))
+        normed = op("Div", op("Sub", x, mean), root)
+        site.replace(op("Add", op("Mul", normed, scale), bias))
 
 
 def grid_sample_20(site: Site) -> None:

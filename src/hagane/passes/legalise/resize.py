@@ -45,6 +45,8 @@ def _known(value: ir.Value | None) -> np.ndarray | None:
 def upsample(site: Site) -> None:
     """Upsample, whose scales are an attribute until opset 9, is a Resize."""
     scales = site.take("scales")
+    if scales is None and len(site.node.inputs) < 2:
+        site.refuse("expected 'scales'; height_scale and width_scale have no current form")
     source = site.node.inputs[1] if scales is None else np.float32(scales)
     mode = site.take("mode", "nearest")
     for name, value in _OLD_COORDINATES.items():

@@ -304,6 +304,12 @@ def _steps(
     place = "y + ((t * directions + q) * batch + b) * hidden"
     ends = "\n".join(
         f"memcpy(last_{state} + q * batch * hidden, {state}, (size_t)(batch * hidden) * 4);"
+        + (
+            "\nfor (int64_t b = 0; b < batch; b++) if (lengths[b] == 0) "
+            f"memset(last_{state} + (q * batch + b) * hidden, 0, (size_t)hidden * 4);"
+            if "lengths" in reads
+            else ""
+        )
         for state in ("h", "c")
         if f"last_{state}" in writes
     )

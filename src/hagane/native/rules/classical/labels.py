@@ -13,6 +13,7 @@ from hagane.native.kernels.tensor import Tensor
 from hagane.native.kernels.written import emit_written
 from hagane.native.lowering.facts import NotNative
 from hagane.native.lowering.state import Lowering, Rule
+from hagane.ops.ml.labels import missing_label
 
 
 def _list(attributes: dict[str, Any], prefix: str) -> np.ndarray | None:
@@ -40,11 +41,9 @@ def lower_label_encoder(low: Lowering, node: ir.Node) -> None:
     if keys is None or values is None or x.dtype.kind not in "fi":
         raise NotNative("element type STRING")
     keys, values = keys.astype(x.dtype), values.astype(dtype)
-    missing: Any = attributes.get("default_tensor")
-    if attributes.get("values_tensor") is not None:
-        missing = (-0.0 if dtype.kind == "f" else -1) if missing is None else np.asarray(missing)
-    else:
-        missing = attributes["default_float" if dtype.kind == "f" else "default_int64"]
+    kinds = ("floats", "int64s", "tensor")
+    kind = next(k for k in kinds if np.size(attributes.get(f"values_{k}", ())))
+    missing = missing_label(attributes, kind, dtype)
     # Of equal keys the first one counts; NaN equals itself and comes last.
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]

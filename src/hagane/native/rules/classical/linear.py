@@ -56,9 +56,7 @@ def lower_regressor(low: Lowering, node: ir.Node) -> None:
     targets = int(low.facts.attributes(node).get("targets", 1))
     if len(low.facts.attributes(node).get("intercepts") or ()) not in (0, targets):
         raise NotNative("another number of intercepts than of targets")
-    count, reads, text = _scores(low, node, x, 0)
-    if count != targets:
-        raise NotNative("another number of coefficients than of targets")
+    count, reads, text = _scores(low, node, x, targets)
     name = of_regression(count, str(low.facts.attributes(node).get("post_transform", "NONE")))
     emit_written(
         low.recorder, node,

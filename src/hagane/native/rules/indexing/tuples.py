@@ -122,7 +122,7 @@ int64_t entry = q / outer;
 int64_t start = {"starts[entry]" if starts is not None else "0"};
 const T *from = update + q * length * n; T *to = y + q * room * n;
 {
-        "start = start % room + (start % room < 0 ? room : 0);"
+        "if (start < 0) { hg_fail(thread, start); return; }"
         if circular
         else "if (start < 0 || start + length > room) { hg_fail(thread, start); return; }"
     }

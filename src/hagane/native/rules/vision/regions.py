@@ -46,7 +46,7 @@ return 1; }""".replace("T ", c_type(x.dtype) + " ").replace("(T)", f"({c_type(x.
     text = f"""
 int64_t roi = q / pieces, c0 = q % pieces * {_CHANNELS}, count = hg_min({_CHANNELS}, channels - c0);
 int64_t image = batch[roi];
-if (image < 0 || image >= images || height == 0 || width == 0) {{ hg_fail(thread, image); return; }}
+if (regions != indices || image < 0 || image >= images || height == 0 || width == 0) {{ hg_fail(thread, image); return; }}
 const T *r = rois + roi * 4; const T scale = (T){scale}, half = {0.5 if half else 0.0};
 volatile T corner[4]; for (int k = 0; k < 4; k++) corner[k] = r[k] * scale; // rounded, as numbers of samples follow
 T x0 = corner[0] - half, y0 = corner[1] - half, x1 = corner[2] - half, y1 = corner[3] - half;
@@ -80,7 +80,7 @@ for (int64_t c = 0; c < count; c++) y[(roi * channels + c0 + c) * {rows * column
     emit_written(
         low.recorder, node, text,
         reads={"x": x, "rois": rois, "batch": batch}, writes={"y": y},
-        sizes={"images": x.shape[0], "channels": x.shape[1], "height": x.shape[2],
+        sizes={"regions": rois.shape[0], "indices": batch.shape[0], "images": x.shape[0], "channels": x.shape[1], "height": x.shape[2],
                "width": x.shape[3], "pieces": pieces},
         types={"T": c_type(x.dtype)}, tasks=rois.shape[0] * pieces,
         cost=rows * columns * _CHANNELS * 4.0, helper=axis,

@@ -101,8 +101,7 @@ class _Plan:
         if "scales" in self.reads:
             lines += [
                 f"const double factor = scales[{number}], length = factor * (double)source;",
-                "const double wanted = "
-                "floor((float)((double)source * (double)(end - start)) * (float)factor);",
+                "const double wanted = floor((float)source * (float)factor);",
             ]
         elif self.policy == "stretch":
             lines.append(

@@ -68,3 +68,12 @@ def attended(q: Any, k: Any, v: Any, bias: Any, scale: float | None) -> Any:
     if bias is not None and rank_of(bias) < 4:
         bias = op("Unsqueeze", bias, list(range(4 - rank_of(bias))))
     return join_heads(op("Attention", q, k, v, bias, scale=scale or None))
+
+
+def composed_scores(q: Any, k: Any, bias: Any, scale: float | None) -> Any:
+    """``scored`` over the builder."""
+    size = size_of(q, 3)
+    root = op("Sqrt", op("Cast", size, to=ir.DataType.FLOAT))
+    scores = op("MatMul", q, op("Transpose", k, perm=[0, 1, 3, 2]))
+    scores = op("Mul", scores, np.float32(scale)) if scale else op("Div", scores, root)
+    return scores if bias is None else op("Add", scores, bias)

@@ -65,6 +65,13 @@ def _group_query_attention(
     if q_norm_weight is not None and k_norm_weight is not None:
         q = rms_norm(q, q_norm_weight, -1, q_norm_epsilon or qk_norm_epsilon)
         k = rms_norm(k, k_norm_weight, -1, k_norm_epsilon or qk_norm_epsilon)
+    room = max(int(total_sequence_length.ravel()[0]), 0 if past_key is None else past_key.shape[2])
+    last = seqlens_k.ravel()
+    if room < length or (last < 0).any() or (last >= room).any():
+        raise ValueError(
+            f"expected 'seqlens_k' of 0 to {room - 1}, the last of {room} positions that hold "
+            f"{length} new ones, got {last.tolist()}"
+        )
     # A sequence's cache holds the keys before this call: all keys but the new ones.
     before = np.maximum(seqlens_k.ravel().astype(np.int64) + 1 - length, 0)
     if do_rotary:
@@ -73,7 +80,6 @@ def _group_query_attention(
         at = before[:, None] + np.arange(length) if position_ids is None else position_ids
         q = rotated(q, cos_cache, sin_cache, at, bool(rotary_interleaved))
         k = rotated(k, cos_cache, sin_cache, at, bool(rotary_interleaved))
-    room = max(int(total_sequence_length.ravel()[0]), 0 if past_key is None else past_key.shape[2])
     present_key = np.zeros((batch, kv_num_heads, room, k.shape[3]), dtype=k.dtype)
     present_value = np.zeros((batch, kv_num_heads, room, v.shape[3]), dtype=v.dtype)
     y = np.zeros((batch, num_heads, length, v.shape[3]), dtype=q.dtype)

@@ -26,13 +26,16 @@ def joined(x: Array) -> Array:
     return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
 
 
-def attend(q: Array, k: Array, v: Array, bias: Array | None, scale: float | None) -> Array:
-    """Return softmax(q kᵀ · scale + bias) v, with (batch, heads, length, size) each."""
+def scored(q: Array, k: Array, bias: Array | None, scale: float | None) -> Array:
+    """Return q kᵀ · scale + bias, with (batch, heads, length, size) each."""
     factor = scale or 1 / np.sqrt(q.shape[-1])
     scores = np.matmul(q, k.transpose(0, 1, 3, 2)) * np.asarray(factor, dtype=q.dtype)
-    if bias is not None:
-        scores = scores + bias
-    return np.matmul(softmax(scores).astype(v.dtype), v)
+    return scores if bias is None else scores + bias
+
+
+def attend(q: Array, k: Array, v: Array, bias: Array | None, scale: float | None) -> Array:
+    """Return softmax(q kᵀ · scale + bias) v."""
+    return np.matmul(softmax(scored(q, k, bias, scale)).astype(v.dtype), v)
 
 
 def causal_mask(length: int, total: int, dtype: Any, past: int | None = None) -> Array:

@@ -44,7 +44,7 @@ def _rotary_embedding(
     at = position_ids
     if at.ndim < 2 and at.size == 1:
         at = np.broadcast_to(at.ravel()[0] + np.arange(length), (batch, length))
-    check_positions(at, batch, length)
+    check_positions(at, batch, length, len(cos_cache))
     turned = rotated(split, cos_cache, sin_cache, at, bool(interleaved))
     return joined(turned) if x.ndim == 3 else turned
 
@@ -151,7 +151,8 @@ def _sectioned_rotary(
     half = cos_cache.shape[1]
     split = x if x.ndim == 4 else heads_of(x, num_heads or x.shape[2] // (2 * half))
     streams, at = _streams(half, mrope_section, mrope_layout), np.arange(half)
-    check_positions(position_ids[0], split.shape[0], split.shape[2])
+    for stream in position_ids:
+        check_positions(stream, split.shape[0], split.shape[2], len(cos_cache))
     place = np.moveaxis(position_ids, 0, -1)[..., streams]  # (batch, length, half)
     cos, sin = (cache[place, at][:, :, None] for cache in (cos_cache, sin_cache))
     lead = split.transpose(0, 2, 1, 3)
