@@ -187,7 +187,7 @@ class DataLoader:
 
     def count(self, given: int) -> None:
         """Take note of the batches that an epoch gave; more than were reported are warned of."""
-        if self._reported is not None and given == self._reported + 1:
+        if self._reported is not None and given > self._reported:
             warnings.warn(
                 f"DataLoader: from its length the iterable dataset has {self._reported} batches, "
                 "but it gave more; where each worker gives all samples, share them out by "
