@@ -124,7 +124,7 @@ class DataLoader:
         self._settled = True
 
     # DataLoader[list[Tensor]], as annotations of programs have it
-    __class_getitem__ = classmethod(types.GenericAlias)
+    __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _SETTLED and self.__dict__.get("_settled"):
