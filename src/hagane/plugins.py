@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hagane.errors import InvalidArgument
-from hagane.frontends.python.enter.explore import import_file
+from hagane.frontends.python.enter.explore import import_program
 from hagane.ops.definition import CSource, Unsupported
 from hagane.ops.own import forget_operator, register_operator
 from hagane.ops.traits import Trait
@@ -29,4 +29,4 @@ def load_plugin(path: str | Path) -> None:
     file = Path(path)
     if not file.is_file():
         raise InvalidArgument(f"plugin: there is no file '{file}'")
-    import_file(file)
+    import_program(file)

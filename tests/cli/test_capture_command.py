@@ -49,6 +49,22 @@ def test_a_model_is_written_and_agrees(file: Path, tmp_path: Path) -> None:
     assert "the graph returns what the original returns: 12 runs, 0 of 0 sides" in printed
 
 
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("x = 1\njust text\n", "model.py:2: SyntaxError: invalid syntax"),
+        ("\n\nimport no_such_module\n", "model.py:3: ModuleNotFoundError: No module named"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_told_by_its_line(
+    file: Path, source: str, words: str
+) -> None:
+    file.write_text(source)
+    _, _, error = run(f"{file}:decay", "-o", "unused.onnx")
+    assert isinstance(error, hagane.errors.InvalidArgument)
+    assert words in str(error)
+
+
 def test_inputs_are_drawn_until_all_branches_went_both_ways(tmp_path: Path) -> None:
     file = tmp_path / "sides.py"
     file.write_text(

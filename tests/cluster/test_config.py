@@ -252,6 +252,18 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize("operator", ["In", "NotIn"])
+def test_values_that_no_label_can_have_are_refused_in_selectors(operator: str) -> None:
+    """Upstream: node_affinity_test.go, a pod with an invalid value in its affinity term."""
+    rule = {"key": "zone", "operator": operator, "values": ["a", "@#$%^"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    with pytest.raises(
+        InvalidManifest, match=r"values\[1\]: expected a label's value .* '@#\$%\^'"
+    ):
+        objects(pod(affinity=affinity))
+
+
 @pytest.mark.parametrize(("manifest", "message"), BAD)
 def test_what_is_wrong_with_a_manifest_is_named(manifest: Any, message: str) -> None:
     with pytest.raises(InvalidManifest, match=message):

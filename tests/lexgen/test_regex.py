@@ -139,6 +139,8 @@ def test_10_000_different_cases_of_a_shard_match_what_re_matches(shard: int) -> 
         ("*a", 1, "nothing to repeat"),
         (r"(a)\1", 4, "back reference"),
         ("(?<=a)b", 1, "look-behind"),
+        ("(?)a", 3, "expected a flag"),
+        ("(?i-)a", 5, "expected a flag"),
         ("a{3,2}", 2, "upper bound"),
         ("[z-a]", 2, "runs backwards"),
         (r"\p{Zq}", 1, "Unicode category"),

@@ -13,7 +13,7 @@ import typer
 from hagane.capturing.capture import CaptureNotice, capture
 from hagane.capturing.difference import verified
 from hagane.errors import InvalidArgument
-from hagane.frontends.python.enter.explore import import_file
+from hagane.frontends.python.enter.explore import import_program
 from hagane.graph import save
 
 
@@ -87,7 +87,7 @@ def _object(target: str, make: str) -> Any:
         )
     if not Path(path).is_file():
         raise InvalidArgument(f"there is no file '{path}'; expected Python source")
-    names = vars(import_file(Path(path)))
+    names = vars(import_program(Path(path)))
     first, _, method = name.partition(".")
     if first not in names:
         known = ", ".join(n for n, v in names.items() if callable(v) and not n.startswith("_"))

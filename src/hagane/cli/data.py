@@ -6,7 +6,6 @@ import importlib
 import json
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ import typer
 from hagane.cli.terminal.progress import working
 from hagane.cli.terminal.width import show
 from hagane.errors import HaganeError, InvalidArgument
+from hagane.frontends.python.enter.explore import place_of
 from hagane.training import Measurement, measure
 from hagane.training.errors import SampleError
 from hagane.training.iterators import MultiprocessIterator
@@ -134,7 +134,9 @@ def load_dataset(target: str) -> Any:
     try:
         module = importlib.import_module(path.stem)
     except Exception as error:
-        raise InvalidArgument(f"{_where(error, path)}: {type(error).__name__}: {error}") from error
+        raise InvalidArgument(
+            f"{place_of(error, path)}: {type(error).__name__}: {error}"
+        ) from error
     if Path(getattr(module, "__file__", None) or "").resolve() != path.resolve():
         raise InvalidArgument(
             f"'{path.stem}' is also the name of another module ({module.__name__}); rename the file"
@@ -152,21 +154,9 @@ def load_dataset(target: str) -> Any:
             raise
         except Exception as error:
             raise InvalidArgument(
-                f"{_where(error, path)}: {member}() raised {type(error).__name__}: {error}"
+                f"{place_of(error, path)}: {member}() raised {type(error).__name__}: {error}"
             ) from error
     return made
-
-
-def _where(error: Exception, path: Path) -> str:
-    """Return the innermost line of the file that an error passed through."""
-    if isinstance(error, SyntaxError):
-        return f"{path}:{error.lineno}"
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).resolve() == path.resolve()
-    ]
-    return f"{path}:{lines[-1]}" if lines else str(path)
 
 
 def describe(batch: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import InvalidArgument
-from hagane.frontends.python.enter.explore import import_file
+from hagane.frontends.python.enter.explore import import_program
 
 
 def named_function(target: str, option: str) -> Callable[..., Any]:
@@ -25,7 +25,7 @@ def named_function(target: str, option: str) -> Callable[..., Any]:
         raise InvalidArgument(f"{option} '{target}': expected FILE.py:function")
     if not Path(path).is_file():
         raise InvalidArgument(f"{option}: there is no file '{path}'")
-    found = vars(import_file(Path(path))).get(name)
+    found = vars(import_program(Path(path))).get(name)
     if not callable(found):
         raise InvalidArgument(f"{option}: '{path}' has no function '{name}'")
     function: Callable[..., Any] = found

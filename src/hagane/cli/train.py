@@ -14,7 +14,7 @@ import typer
 
 import hagane
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
-from hagane.frontends.python.enter.explore import import_file
+from hagane.frontends.python.enter.explore import import_program, place_of
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -113,7 +113,7 @@ def load(target: str, command: str = "hagane train") -> Any:
     file = Path(path)
     if not file.is_file():
         raise NoSuchFile(f"there is no file '{path}'")
-    module = import_file(file)
+    module = import_program(file)
     found = getattr(module, name, None)
     if not callable(found):
         known = sorted(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
@@ -135,8 +135,7 @@ def call(make: Any, target: str, command: str = "hagane train") -> Any:
         return make()
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [f.lineno for f in frames if Path(f.filename).absolute() == path.absolute()]
-        place = f"{path}:{lines[-1]}" if lines else str(path)
+        place = place_of(error, path)
         if frames[-1].filename.startswith(str(Path(hagane.__file__).parent)):
             raise HaganeError(f"{command}: {place}: {error}") from error
         begun = error.__traceback__

@@ -348,6 +348,9 @@ class _Parser(CharacterReader):
             self.at += 1
         if not char:
             self._fail(start, "expected ')' to close the group, got the end")
+        given = self.source[start + 2 : self.at]
+        if given.endswith("-") or (not given and char == ")"):
+            self._fail(self.at, f"expected a flag (i, s, m, a, x or u) before '{char}'")
         outer = self.flags
         inner = replace(outer, **switched)
         self.at += 1

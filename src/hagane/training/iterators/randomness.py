@@ -21,6 +21,7 @@ from hagane.training.errors import DatasetError
 from hagane.training.iterators.permutation import mix
 
 _SAMPLE = 0x5A  # keeps the streams of samples apart from those of orders
+_LOOKS = 16  # samples of a batch that must draw nothing, for the others to be tried without a seed
 
 
 class _Current(threading.local):
@@ -91,7 +92,8 @@ class Loader:
         dataset: Read by index.
         keep_global: Put the global generators back after each batch. A worker process, which
             has them to itself, does not.
-        use_global: Set the global generators at all. Threads share them, so they cannot.
+        use_global: Set the global generators at all. Threads share them, so they cannot; nor
+            do workers whose generators the caller has set.
         many: Ask for a batch at once, by ``dataset.__getitems__``; its samples then share the
             random state of the first.
     """
@@ -102,7 +104,8 @@ class Loader:
         self.dataset = dataset
         self._many = many
         self._keep = keep_global
-        self._generators = GlobalGenerators() if use_global else None
+        self.use_global = use_global
+        self._generators = GlobalGenerators()
         self._idle: tuple[Any, ...] | None = None
         self._draws = True  # whether the dataset is thought to draw from global generators
 
@@ -130,7 +133,7 @@ class Loader:
         if self._many:
             keys = keys[:1]
         try:
-            if self._generators is None:
+            if not self.use_global:
                 self._run(begin(), keys, wanted, entering)
             else:
                 self._load_guarded(self._generators, keys, wanted, begin, entering)
@@ -161,16 +164,30 @@ class Loader:
                     return
                 self._draws, self._idle = True, None
             drew = False
+            last: tuple[Any, ...] | None = None  # the states before samples that were not seeded
 
             def seeded() -> Iterable[tuple[int, int, int]]:
-                nonlocal drew
-                for key in keys:
+                nonlocal drew, last
+                for place, key in enumerate(keys):
+                    if place >= _LOOKS and not drew:
+                        last = last or generators.capture()
+                        yield key
+                        continue
                     generators.seed(mix(*key))
                     fresh = None if drew else generators.capture()
                     yield key
                     drew = drew or not generators.same(fresh or (), generators.capture())
 
-            self._run(begin(), seeded(), wanted, entering)
+            failure = None
+            try:
+                self._run(begin(), seeded(), wanted, entering)
+            except Exception as error:
+                failure = error
+            if last is not None and not generators.same(last, generators.capture()):
+                drew, failure = True, None
+                self._run(begin(), seeded(), wanted, entering)
+            if failure is not None:
+                raise failure
             self._draws = drew
         finally:
             if self._keep:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from hagane.training.iterators.permutation import mix
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
@@ -72,6 +74,7 @@ class Stream:
     def __init__(self, dataset: Any, worker: int):
         self._dataset = dataset
         self._worker = worker
+        self.seeded = False  # whether worker_init has set the generators, which then run on
         self._epoch = -1
         self._ended = False
         self._samples: Iterator[Any] = iter(())
@@ -86,13 +89,14 @@ class Stream:
     ) -> int:
         """Hand on the next samples; return how many there were, fewer only at the end.
 
-        The generators of the process are seeded at the start of an epoch, from ``seed`` and the
-        number of the worker, and run on from sample to sample.
+        The generators of the process run on from sample to sample. The worker has seeded them
+        before its first epoch; each other one starts from ``seed``, its number and the worker's.
         """
         if epoch != self._epoch:
             self._epoch, self._ended = epoch, False
             self._samples = iter(())
-            seed_globals(seed + self._worker)
+            if epoch and not self.seeded:
+                seed_globals(mix(seed + self._worker, epoch))
             entering(0)
             self._samples = iter(self._dataset)
         for place in range(0 if self._ended else count):

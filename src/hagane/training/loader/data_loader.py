@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -28,7 +29,8 @@ class DataLoader:
     - Batches from workers are views of shared memory, written once; beyond three in use they
       are copies.
     - The random numbers of a sample, from ``random``, NumPy and PyTorch, depend on the seed of
-      the epoch and the number of the sample in it, and not on the number of workers.
+      the epoch and the number of the sample in it, and not on the number of workers; unless
+      ``worker_init_fn`` sets these generators, which then run on in each worker.
     - The batch of a worker that died is made again, once.
 
     Args:
@@ -121,6 +123,9 @@ class DataLoader:
         self._reported: int | None = None
         self._settled = True
 
+    # DataLoader[list[Tensor]], as annotations of programs have it
+    __class_getitem__: Any = classmethod(types.GenericAlias)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _SETTLED and self.__dict__.get("_settled"):
             raise InvalidArgument(
@@ -182,7 +187,7 @@ class DataLoader:
 
     def count(self, given: int) -> None:
         """Take note of the batches that an epoch gave; more than were reported are warned of."""
-        if self._reported is not None and given == self._reported + 1:
+        if self._reported is not None and given > self._reported:
             warnings.warn(
                 f"DataLoader: from its length the iterable dataset has {self._reported} batches, "
                 "but it gave more; where each worker gives all samples, share them out by "

@@ -193,6 +193,7 @@ class EpochOfWorkers(Epoch):
                 streams=loader.iterable,
                 drop_last=loader.drop_last,
                 many=loader.many,
+                apart=loader.worker_init_fn is not None,
             ),
             method=loader.start_method,
             folder=None,
@@ -220,7 +221,8 @@ class EpochOfWorkers(Epoch):
                 return False
             draw = make_draw(keys, self._ordinal)
             self._ordinal += len(keys)
-            self._tasks.append(self._pool.submit(draw, self._seed))
+            worker, self._turn = self._turn, (self._turn + 1) % self._loader.num_workers
+            self._tasks.append(self._pool.submit(draw, self._seed, worker))
             return True
         if not any(self._active):
             return False

@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hagane.errors import HaganeError, InvalidArgument
 from hagane.frontends.python.enter.check import Request, interpret
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import Note, Problem, Report
@@ -212,6 +214,34 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
+def import_program(path: Path) -> ModuleType:
+    """Import a file of the user's; what it raises is told by its line of the file.
+
+    Raises:
+        HaganeError: hagane has refused something there.
+        InvalidArgument: It is no Python, or raises something else.
+    """
+    try:
+        return import_file(path)
+    except HaganeError:
+        raise
+    except Exception as error:
+        place = place_of(error, path)
+        raise InvalidArgument(f"{place}: {type(error).__name__}: {error}") from error
+
+
+def place_of(error: Exception, path: Path) -> str:
+    """Return the innermost line of a file that an error passed through."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).resolve() == path.resolve()
+    ]
+    return f"{path}:{lines[-1]}" if lines else str(path)
+
+
 def _fails(request: Request, module: ModuleType, inputs: Mapping[str, str]) -> bool | None:
     """Say whether the real program fails with inputs of these types; None if it cannot be run."""
     name, _, method = request.target.partition(".")
@@ -263,4 +293,4 @@ def _uses(module: ModuleType, root: str) -> bool:
     )
 
 
-__all__ = ["explore", "import_file"]
+__all__ = ["explore", "import_file", "import_program", "place_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,6 +47,8 @@ BUILT_IN_CLASSES = {
     "system-node-critical": PriorityClass("system-node-critical", 2_000_001_000),
     "system-cluster-critical": PriorityClass("system-cluster-critical", 2_000_000_000),
 }
+# The value of a label: Kubernetes 1.34, apimachinery/pkg/util/validation, IsValidLabelValue.
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -127,7 +130,7 @@ def read_selector(reader: Reader) -> Selector:
     """Return a label selector."""
     parts = [Requirement(k, "In", (v,)) for k, v in sorted(reader.labels("matchLabels").items())]
     parts += [
-        _requirement(r, ("In", "NotIn", "Exists", "DoesNotExist"))
+        _label_requirement(r, ("In", "NotIn", "Exists", "DoesNotExist"))
         for r in reader.items("matchExpressions")
     ]
     return Selector(tuple(parts))
@@ -143,6 +146,22 @@ def _requirement(reader: Reader, operators: tuple[str, ...]) -> Requirement:
     if operator in ("Gt", "Lt") and (len(values) != 1 or not values[0].lstrip("-").isdigit()):
         raise (reader.place / "values").error(f"operator {operator} takes one integer")
     return Requirement(reader.required("key"), operator, values)
+
+
+def _label_requirement(reader: Reader, operators: tuple[str, ...]) -> Requirement:
+    """Return a condition on labels, whose values are such as a label may have.
+
+    Kubernetes refuses others; schedulers before that refusal let them match nothing, ``NotIn``
+    included.
+    """
+    requirement = _requirement(reader, operators)
+    for number, value in enumerate(requirement.values):
+        if requirement.operator in ("In", "NotIn") and not _LABEL_VALUE.fullmatch(value):
+            raise (reader.place / "values" / number).error(
+                f"expected a label's value (at most 63 letters, digits, '-', '_' and '.', with a "
+                f"letter or digit at both ends), got {value!r}"
+            )
+    return requirement
 
 
 def _priority(spec: Reader, classes: Mapping[str, PriorityClass] | None) -> tuple[int, str, str]:
@@ -165,7 +184,7 @@ def _priority(spec: Reader, classes: Mapping[str, PriorityClass] | None) -> tupl
 def _node_term(reader: Reader) -> NodeTerm:
     operators = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
     return NodeTerm(
-        tuple(_requirement(r, operators) for r in reader.items("matchExpressions")),
+        tuple(_label_requirement(r, operators) for r in reader.items("matchExpressions")),
         tuple(_requirement(r, ("In", "NotIn")) for r in reader.items("matchFields")),
     )
 

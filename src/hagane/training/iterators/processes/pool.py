@@ -79,9 +79,8 @@ class Pool:
         memory = plumbing.keep(create(setting.slots, setting.folder))
         parcel = pack(dataset, setting.collate, setting.begin, setting.method, setting.folder)
         plumbing.parcel = parcel
-        # One queue for all workers; one for each where they go through copies of a stream.
-        queues = setting.workers if setting.work.streams else 1
-        self._queues = [Queue(*map(plumbing.keep, os.pipe())) for _ in range(queues)]
+        queues = range(setting.work.queues)
+        self._queues = [Queue(*map(plumbing.keep, os.pipe())) for _ in queues]
         results = os.pipe()
         self._results, _ = map(plumbing.keep, results)
         os.set_blocking(self._results, False)
@@ -119,7 +118,7 @@ class Pool:
         return self._ring.lease(task.slot, task.result, copy)
 
     def submit(self, draw: Draw, seed: int, worker: int = 0) -> Task:
-        """Queue a draw; there should be a free slot. Where workers have streams, name one."""
+        """Queue a draw; there should be a free slot. Where each has its own, name one."""
         keys = b"" if draw.keys is None else pickle.dumps(draw.keys, protocol=5)
         task = Task(draw, seed, self._ring.take(), worker=worker, keys=keys)
         self._send(task)
@@ -305,8 +304,7 @@ class Pool:
         """
         if self.setting.work.streams:  # a task for one worker is not lost while that one lives
             return
-        (queue,) = self._queues
-        if queue.unsent or not self.all_ready() or queue.waiting():
+        if not self.all_ready() or any(queue.unsent or queue.waiting() for queue in self._queues):
             self._suspects.clear()
             return
         at_work = {progress.ticket for progress in self._crew.progress()}

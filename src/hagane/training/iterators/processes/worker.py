@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ from hagane.training.iterators.processes.protocol import (
 )
 from hagane.training.iterators.processes.together import suits
 from hagane.training.iterators.processes.writer import BatchWriter, Collate, UnpicklableSample
-from hagane.training.iterators.randomness import Loader
+from hagane.training.iterators.randomness import GlobalGenerators, Loader
 from hagane.training.iterators.streams import Stream, WorkerInfo, seed_globals, set_worker_info
 
 _PR_SET_PDEATHSIG = 1
@@ -60,6 +60,8 @@ class Work:
         streams: Whether the dataset is iterable, and each worker goes through its own copy.
         drop_last: Whether a stream's last batch is left out if it is short.
         many: Whether the dataset gives a batch of samples at once, by ``__getitems__``.
+        apart: Whether batches are dealt out to the workers in turn, and generators that
+            ``worker_init`` has set run on from sample to sample, as PyTorch has it.
     """
 
     stacked: bool
@@ -70,6 +72,12 @@ class Work:
     streams: bool = False
     drop_last: bool = False
     many: bool = False
+    apart: bool = False
+
+    @property
+    def queues(self) -> int:
+        """The number of queues of tasks: one for all workers, or one for each."""
+        return self.workers if self.streams or self.apart else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +189,7 @@ class _Worker:
             return
         try:
             if begin is not None:
-                begin(self._number)
+                self._initialise(begin)
         except BaseException:
             self._control.leave_text(traceback.format_exc())
             self._send(UNUSABLE, -1, 1)
@@ -211,6 +219,21 @@ class _Worker:
             self._stream = Stream(dataset, self._number)
         elif self._collate is None and not work.many:
             self._sources = gatherable(dataset)
+
+    def _initialise(self, begin: Callable[[int], object]) -> None:
+        """Call the caller's function; generators that it sets are left to run on."""
+        if not self._work.apart:
+            begin(self._number)
+            return
+        generators = GlobalGenerators()
+        before = generators.capture()
+        begin(self._number)
+        if generators.same(before, generators.capture()):
+            return
+        assert self._loader is not None
+        self._loader.use_global = False
+        if self._stream is not None:
+            self._stream.seeded = True
 
     def _send(self, kind: int, ticket: int = -1, *place: int) -> None:
         message = ResultMessage(kind, self._number, os.getpid(), ticket, *place)
