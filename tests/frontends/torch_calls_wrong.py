@@ -3,6 +3,23 @@
 WRONG = """
 x: float32[2, 3, 4]; y: float32[2, 3, 5]; z: float32[3, 4]; v: float32[4]; i: int64[2, 3]; b: bool[2, 3, 4]; d: float64[2, 3, 4]; q: float32[5, 5]; s: float32[]
     x + y
+    torch.atan2(i, 2)
+    torch.fmax(2, i)
+    torch.bitwise_left_shift(2, 3)
+    torch.pow(2, 3)
+    torch.logical_and(i, 2)
+    torch.special.xlog1py(2, 3)
+    torch.rsub(2, i)
+    torch.softmax(x, None)
+    x.sum(0, keepdim=1)
+    x.transpose("a", 1)
+    torch.cat(x, dim=None)
+    torch.relu(x, colour=3)
+    x.mean(1, True, 3)
+    torch.diagonal(x, offset=[1])
+    torch.meshgrid(2, v)
+    F.gelu(x, approximate=1)
+    torch.fft.fft(x, n=1.5)
     x * v[:3]
     s.split(1)
     s.chunk(2)

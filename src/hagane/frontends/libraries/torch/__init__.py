@@ -53,6 +53,7 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import attending as layers_attending
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
+from hagane.frontends.libraries.torch.signatures import fitting
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training import (
     casting,
@@ -80,5 +81,6 @@ PARTS = (
     stopping, transforms,
 )  # fmt: skip
 in_place.enter()
+TORCH.fitting = fitting
 
 __all__ = ["PARTS", "TORCH"]
