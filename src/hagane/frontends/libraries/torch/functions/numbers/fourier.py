@@ -14,6 +14,7 @@ from hagane.frontends.libraries.torch.operands import (
     complex_dtype,
     device_of,
     dtype_of,
+    expect_axes,
     need_tensor,
     real_dtype,
     shape_of,
@@ -53,6 +54,7 @@ def _line(name: str) -> None:
         t: Core, input: Value, n: Value = None, dim: Value = -1, norm: Value = None
     ) -> Tensor:
         x = need_tensor(t, input, "input")
+        expect_axes(t, x)
         return _transformed(t, name, x, [axis(t, dim, len(shape_of(t, x)), x)], [n])
 
     TORCH.function(f"fft.{name}")(function)
@@ -63,6 +65,7 @@ def _several(name: str, default: tuple[int, int] | None) -> None:
         t: Core, input: Value, s: Value = None, dim: Value = default, norm: Value = None
     ) -> Tensor:
         x = need_tensor(t, input, "input")
+        expect_axes(t, x)
         rank = len(shape_of(t, x))
         if dim is None and s is not None:
             dim = tuple(range(rank - len(s), rank))

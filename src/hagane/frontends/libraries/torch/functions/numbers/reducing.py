@@ -290,6 +290,9 @@ def _quantile_of(name: str, *, skip: bool) -> None:
         t: Core, input: Value, q: Value, dim: Value = None, keepdim: Value = False, *,
         interpolation: Value = "linear",
     ) -> Tensor:  # fmt: skip
+        for one in q if isinstance(q, list | tuple) else [q]:
+            if isinstance(one, int | float) and not 0 <= one <= 1:
+                t.fail("value", f"expected q between 0 and 1, got {one}")
         return _quantile(t, input, q, dim, keepdim, interpolation, skip=skip)
 
     TORCH.function(name, methods=(name,))(function)
