@@ -176,7 +176,9 @@ def _spread(name: str) -> None:
         correction = keywords.get("correction", int(bool(unbiased)))
         keep, places = keywords.get("keepdims", keepdim), dims_of(t, dim, keywords)
         found = reduced(t, "ReduceMean", x, places, keep, x.dtype)
-        made = t.emit.typed(name, [x], x.dtype, found.shape)
+        made = t.emit.typed(name, [x], real_dtype(x.dtype), found.shape)
+        if made.dtype != x.dtype:
+            return made
         correction = 1 if correction is None else correction
         return over_axes(t, made, x, places, keep, function_of, correction)
 
@@ -204,7 +206,9 @@ def _spread_and_mean(name: str) -> None:
             dim, unbiased = None, dim
         need_float(t, x, "input")
         mean = reduced(t, "ReduceMean", x, dim, keepdim, x.dtype)
-        made = t.emit.typed(name, [x], x.dtype, mean.shape)
+        made = t.emit.typed(name, [x], real_dtype(x.dtype), mean.shape)
+        if made.dtype != x.dtype:
+            return (made, mean)
         correction = int(bool(unbiased)) if correction is None else correction
         function_of = statistics.variance if name == "var" else statistics.deviation
         return (over_axes(t, made, x, dim, keepdim, function_of, correction), mean)

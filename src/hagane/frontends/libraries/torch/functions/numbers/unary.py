@@ -14,6 +14,7 @@ from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
     as_float,
+    cast,
     category,
     need_float,
     need_tensor,
@@ -117,6 +118,8 @@ def _unary(name: str, operator: str, real: bool) -> None:
         if x.dtype == BOOL and name in _NO_TRUTH:
             t.fail("dtype-mismatch", f"{name} takes no bool tensors, got {t.show(x)}", x,
                    remedy="convert it with .float()")  # fmt: skip
+        if x.dtype == BOOL and name == "square":  # a product of integers, as of ``x ** 2``
+            x = cast(t, x, INT64)
         if name in _WHOLE and category(x.dtype) == 1:
             return computed(t, x, lambda x: op("Identity", x), x)
         if operator == "Neg" and x.dtype == ir.DataType.UINT8:  # (ONNX has none of these)
