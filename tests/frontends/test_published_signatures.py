@@ -12,6 +12,7 @@ import torch
 from hagane.checking import SCRIPT, Request, check_source
 from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.table import Table
+from hagane.frontends.libraries.torch import signatures, stubs
 from hagane.frontends.libraries.torch.table import TORCH
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -31,6 +32,13 @@ def real_of(name: str) -> Any:
     for part in name.split(".")[1:]:
         found = getattr(found, part, None)
     return found
+
+
+def test_the_table_of_signatures_is_that_of_pytorch() -> None:
+    if not torch.__version__.startswith("2.13"):
+        pytest.skip("the table is that of PyTorch 2.13")
+    text = Path(signatures.__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    assert text.splitlines() == stubs.lines()
 
 
 def described(function: Any, hidden: int) -> list[tuple[str, Any, Any]]:

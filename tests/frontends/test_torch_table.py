@@ -133,6 +133,10 @@ MESSAGES = {
     "F.cross_entropy(x, i)": "(remedy: the classes belong in axis 1: logits.transpose(1, 2))",
     "x.backward()": "(remedy: reduce it first with .mean() or .sum())",
     "F.pad(x, (4, 0), mode='reflect')": "expected size 4 minus the padding of 4 to be at least 1",
+    "torch.atan2(i, 2)": "torch.atan2(input, other, out=…): expected a tensor as 'other', got int(2)",
+    "x.sum(0, keepdim=1)": "expected a bool as 'keepdim', got int(1)",
+    "x.mean(1, True, 3)": "expected at most 2 arguments by place, got 3",
+    "torch.diagonal(x, offset=[1])": "expected an integer as 'offset', got [int(1)]",
     "nn.LSTM(5, 6)(x)": "expected 5 features in the last axis, got 4",
 }
 

@@ -157,11 +157,11 @@ class LibraryTables(Objects, RealNames):
             if table.root == "numpy" and not core.emit.builds and _has_torch(arguments):
                 return self._of_torch(core, name, arguments, keywords)
             if name in table.functions:
-                handler = table.functions[name]
+                handler, as_written = table.functions[name], (arguments, keywords)
                 arguments, keywords = table.named(handler, name, arguments, keywords)
                 refuse_arrays(core, name, arguments, keywords)
                 given, out = apart_from_out(name, handler, keywords)
-                with following(core, name):
+                with following(core, name), table.fitting(core, name, *as_written):
                     made = self._in_context(
                         core, name, arguments, given,
                         lambda a, k: _call_function(table, name, core, a, k),
@@ -254,12 +254,13 @@ class LibraryTables(Objects, RealNames):
                 note_layer(core, name, made)
             return with_class(name, noted(core, name, handler, arguments, keywords, made))
         core.emit.kind = owner if owner == table.tensor else table.tensor
-        found = table.methods[owner][method]
+        found, as_written = table.methods[owner][method], (arguments, keywords)
         arguments, keywords = table.named(found, name, arguments, keywords)
-        made = self._in_context(
-            core, name, arguments, keywords,
-            lambda a, k: call_handler(found, name, core, a, k, hidden=2),
-        )  # fmt: skip
+        with table.fitting(core, name, *as_written):
+            made = self._in_context(
+                core, name, arguments, keywords,
+                lambda a, k: call_handler(found, name, core, a, k, hidden=2),
+            )  # fmt: skip
         in_place = method.endswith("_") and not method.endswith("__") and method not in UNCHANGED
         if in_place and owner == "torch.Tensor" and isinstance(arguments[0], Tensor):
             refuse_write(core, arguments[0], f"{method}()")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -106,6 +107,8 @@ class Table:
         parameters: The names of a function's parameters that differ from its handler's, by the
             function's name; the handler's name follows each.
         strict: Functions, and modules of functions, that take no other names.
+        fitting: A context around a call, which refuses one that the library's own parser of
+            arguments would refuse.
     """
 
     root: str
@@ -127,6 +130,9 @@ class Table:
     unary: Callable[[Core, str, Tensor], Value] | None = None
     item: Callable[[Core, Tensor, Value], Value] | None = None
     set_item: Callable[[Core, Tensor, Value, Value], None] | None = None
+    fitting: Callable[
+        [Core, str, Sequence[Value], Mapping[str, Value]], AbstractContextManager[None]
+    ] = lambda *_: nullcontext()
 
     def function(self, *names: str, methods: Sequence[str] = ()) -> Callable[[_F], _F]:
         """Register a function under names below the root, and as methods of tensors."""

@@ -54,6 +54,7 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import attending as layers_attending
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
+from hagane.frontends.libraries.torch.signatures import fitting
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training import (
     casting,
@@ -81,5 +82,6 @@ PARTS = (
     stopping, transforms,
 )  # fmt: skip
 in_place.enter()
+TORCH.fitting = fitting
 
 __all__ = ["PARTS", "TORCH"]

@@ -267,6 +267,12 @@ def check_known(value: Value, what: str) -> None:
         raise CheckError(OPEN, f"{what} is a number that is not known")
 
 
+def at_least(t: Core, value: Value, least: float, what: str) -> None:
+    """Fail if a number that is known is below a bound."""
+    if isinstance(value, int | float) and value < least:
+        t.fail("value", f"expected {what} to be at least {least}, got {value}")
+
+
 def axis(t: Core, value: Value, rank: int, x: Tensor, *, extra: int = 0, what: str = "dim") -> int:
     """Return an axis counted from the front, checked against ``rank`` (plus ``extra`` new ones)."""
     if isinstance(value, Tensor):
@@ -282,6 +288,14 @@ def axis(t: Core, value: Value, rank: int, x: Tensor, *, extra: int = 0, what: s
             x,
         )
     return value % total
+
+
+def same_shape(t: Core, x: Tensor, wanted: Sequence[Dim], what: str) -> None:
+    """Fail unless a tensor has a shape."""
+    shape = shape_of(t, x)
+    if len(shape) != len(wanted) or any(map(t.emit.differ, shape, wanted)):
+        told = ", ".join(map(str, wanted))
+        t.fail("shape-mismatch", f"expected {what}, [{told}]; got {t.show(x)}", x)
 
 
 def own_axis(t: Core, value: Value, x: Tensor) -> int:

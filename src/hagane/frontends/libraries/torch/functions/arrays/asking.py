@@ -17,12 +17,14 @@ from hagane.frontends.libraries.torch.functions.numbers.elementwise import broad
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     FLOAT,
+    at_least,
     cast,
     category,
     device_of,
     dtype_of,
     need_tensor,
     promote,
+    same_dtype,
     sizes,
     to_tensor,
 )
@@ -282,6 +284,9 @@ def isclose(
     equal_nan: Value = False,
 ) -> Tensor:  # fmt: skip
     """Return where two tensors are nearly equal."""
+    same_dtype(t, need_tensor(t, input, "input"), need_tensor(t, other, "other"), "both tensors")
+    at_least(t, rtol, 0, "rtol")
+    at_least(t, atol, 0, "atol")
     a, b = promote(t, input, other)
     made = broadcast_typed(t, "IsClose", a, b, BOOL)
     if category(a.dtype) == 3 or not all(isinstance(n, int | float) for n in (rtol, atol)):

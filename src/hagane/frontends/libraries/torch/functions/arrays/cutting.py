@@ -12,7 +12,9 @@ from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.indexing import item
 from hagane.frontends.libraries.torch.operands import (
     INT64,
+    at_least,
     axis,
+    expect_axes,
     need_tensor,
     own_axis,
     reshape,
@@ -35,6 +37,7 @@ def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
     shape = shape_of(t, x)
     place = own_axis(t, dim, x)
     count = size(t, chunks)
+    at_least(t, count, 1, "chunks")
     each = ceildiv(shape[place], count)
     if not isinstance(count, int):
         if not t.emit.builds:  # sizes of parts of parts would be formulas that double
@@ -206,6 +209,7 @@ def narrow(t: Core, input: Value, dim: Value, start: Value, length: Value) -> Te
     shape = shape_of(t, x)
     place = own_axis(t, dim, x)
     first, count = size(t, start), size(t, length)
+    at_least(t, count, 0, "length")
     if isinstance(first, int) and first < 0:
         t.emit.require_size(shape[place], -first, f"axis {place}, counted from its end")
         first = shape[place] + first
@@ -251,9 +255,9 @@ def _cut(name: str, place: int) -> None:
         x = need_tensor(t, input, "input")
         rank = len(shape_of(t, x))
         where = place if rank > 1 else 0
-        if rank <= place and name != "hsplit":
-            t.fail("rank", f"{name} needs at least {place + 1} axes, got {t.show(x)}", x)
+        expect_axes(t, x, 1 if name == "hsplit" else max(place + 1, 2))
         if isinstance(sections, int):
+            at_least(t, sections, 1, "sections")
             size_ = shape_of(t, x)[where]
             if t.emit.indivisible(size_, sections, f"axis {where}"):
                 t.fail("shape-mismatch", f"{name}: axis {where} of {t.show(x)} is not divisible "

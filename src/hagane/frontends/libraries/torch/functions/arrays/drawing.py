@@ -11,8 +11,10 @@ from hagane.frontends.libraries.torch.functions.numbers.elementwise import broad
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
+    at_least,
     device_of,
     dtype_of,
+    need_float,
     need_tensor,
     promote,
     shape_of,
@@ -172,7 +174,8 @@ def normal(
     device: Value = None, dtype: Value = None, **keywords: Value,
 ) -> Tensor:  # fmt: skip
     """Return normal numbers in the shape of the parameters, or of ``size``."""
-    shape = size if size is not None else next((a for a in arguments if isinstance(a, tuple)), None)
+    places = (a for a in arguments if isinstance(a, tuple | list))
+    shape = size if size is not None else next(places, None)
     deviation = std if std is not None else next((a for a in arguments if a is not shape), 1.0)
     tensors = [v for v in (mean, deviation) if isinstance(v, Tensor)]
     if shape is not None:
@@ -180,6 +183,7 @@ def normal(
     else:
         x = tensors[0] if len(tensors) == 1 else promote(t, *tensors)[0]
         like = made(t, x.dtype, list(broadcast_shape(t, *tensors)), x.device)
+    at_least(t, deviation, 0, "std")
     noise = drawn(t, "randn", like, keywords)
     if noise is like:
         return like
@@ -219,6 +223,14 @@ def multinomial(
     shape = shape_of(t, x)
     if len(shape) not in (1, 2):
         t.fail("rank", f"multinomial takes one or two axes, got {t.show(x)}", x)
+    need_float(t, x, "input")
+    count = size(t, num_samples)
+    at_least(t, count, 1, "num_samples")
+    most = shape[-1]
+    both = isinstance(count, int) and isinstance(most, int)
+    if replacement is False and both and int(str(count)) > int(str(most)):
+        t.fail("value", f"expected at most {most} samples without replacement, got {count}", x,
+               remedy="set replacement=True")  # fmt: skip
     if not t.emit.draws_noise:
         return t.emit.typed("Multinomial", [x], INT64, (*shape[:-1], size(t, num_samples)))
     if replacement is not False and num_samples != 1:

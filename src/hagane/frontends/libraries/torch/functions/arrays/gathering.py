@@ -22,12 +22,14 @@ from hagane.frontends.libraries.torch.operands import (
     cast,
     category,
     elements,
+    expect_axes,
     is_scalar,
     need_tensor,
     of_numpy,
     promote,
     reshape,
     same_dtype,
+    same_shape,
     shape_of,
     size,
     to_tensor,
@@ -248,6 +250,7 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
     x, m = promote(t, need_tensor(t, input, "input"), need_tensor(t, mask, "mask"))[0], mask
     if m.dtype != BOOL:
         t.fail("dtype-mismatch", f"expected a bool mask, got {t.show(m)}", m)
+    broadcast_shapes(t, [shape_of(t, input), shape_of(t, m)], input)
     label = "nonzero" if m.shape == input.shape else "masked"  # a smaller mask is repeated
     shape = (t.emit.count(label, m),)
     return built(t, (input.dtype, shape), placing.selected, input, m) if x else x
@@ -257,6 +260,9 @@ def masked_select(t: Core, input: Value, mask: Value) -> Tensor:
 def masked_scatter(t: Core, input: Value, mask: Value, source: Value) -> Tensor:
     """Return the input with elements of the source where the mask holds."""
     x, where = need_tensor(t, input, "input"), need_tensor(t, mask, "mask")
+    if where.dtype != BOOL:
+        t.fail("dtype-mismatch", f"expected a bool mask, got {t.show(where)}", where,
+               remedy="compare it first, as in mask == 1, or convert it with .bool()")  # fmt: skip
     same_dtype(t, x, need_tensor(t, source, "source"), "input and source")
     shape = broadcast_shapes(t, [shape_of(t, x), shape_of(t, where)], x)
     if shape != x.shape:  # a mask of more axes than the input's
@@ -454,6 +460,9 @@ def diagonal_scatter(
     x, source = need_tensor(t, input, "input"), need_tensor(t, src, "src")
     rank, length = len(shape_of(t, x)), shape_of(t, source)[-1]
     rows, columns = axis(t, dim1, rank, x), axis(t, dim2, rank, x)
+    with t.emit.types_only():
+        wanted = need_tensor(t, t.call_library("torch.diagonal", [x, offset, dim1, dim2]), "input")
+    same_shape(t, source, shape_of(t, wanted), "src to have the shape of the diagonal")
     if not isinstance(offset, int):
         return t.emit.typed("SelectScatter", [x, source], x.dtype, x.shape)
     return built(
@@ -466,6 +475,7 @@ def diagonal_scatter(
 def renorm(t: Core, input: Value, p: Value, dim: Value, maxnorm: Value) -> Tensor:
     """Return the input with parts along an axis scaled down to a norm."""
     x = need_tensor(t, input, "input")
+    expect_axes(t, x, 2)
     place = axis(t, dim, len(shape_of(t, x)), x)
     if not all(isinstance(n, int | float) for n in (p, maxnorm)):
         return t.emit.typed("Renorm", [x], x.dtype, x.shape)

@@ -13,6 +13,7 @@ from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     as_float,
+    at_least,
     axis,
     cast,
     category,
@@ -161,6 +162,8 @@ def diag_embed(
     shape = shape_of(t, x)
     side = shape[-1] + abs(offset)
     a, b = (axis(t, d, len(shape), x, extra=1) for d in (dim1, dim2))
+    if a == b:
+        t.fail("axis", f"expected two axes as dim1 and dim2, got {dim1} and {dim2}", x)
     result = list(shape[:-1])
     for place in sorted((a, b)):
         result.insert(place, side)
@@ -219,6 +222,8 @@ def block_diag(t: Core, *tensors: Value) -> Tensor:
     rows: Dim = 0
     columns: Dim = 0
     for x in _tensors(t, list(tensors), "torch.block_diag"):
+        if len(shape_of(t, x)) > 2:
+            t.fail("rank", f"expected tensors of at most 2 axes, got {t.show(x)}", x)
         shape = (1, 1, *shape_of(t, x))[-2:]
         rows, columns = rows + shape[0], columns + shape[1]
     joined = _one_dtype(t, _tensors(t, list(tensors), "torch.block_diag"))
@@ -231,6 +236,7 @@ def block_diag(t: Core, *tensors: Value) -> Tensor:
 def combinations(t: Core, input: Value, r: Value = 2, with_replacement: Value = False) -> Tensor:
     """Return the combinations of elements: (count, r)."""
     x = need_tensor(t, input, "input")
+    at_least(t, r, 0, "r")
     length = shape_of(t, x, 1)[0] + (r - 1 if with_replacement else 0)
     count: Dim = 1
     for k in range(r):
@@ -262,8 +268,11 @@ def diff(
 ) -> Tensor:  # fmt: skip
     """Return the differences of neighbours along an axis."""
     x = need_tensor(t, input, "input")
+    at_least(t, n, 0, "n")
+    if isinstance(n, int) and n == 0:  # the axis is not looked at
+        return need_tensor(t, t.call_library("torch.clone", [x]), "input")
     parts = [part for part in (prepend, x, append) if part is not None]
-    x = cat(t, parts, dim) if len(parts) > 1 and n != 0 else x
+    x = cat(t, parts, dim) if len(parts) > 1 else x
     shape = list(shape_of(t, x))
     place = axis(t, dim, len(shape), x)
     if not shape:

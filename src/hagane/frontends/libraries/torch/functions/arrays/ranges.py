@@ -19,6 +19,7 @@ from hagane.frontends.libraries.torch.operands import (
     device_of,
     dtype_of,
     need_tensor,
+    same_dtype,
     shape_of,
 )
 from hagane.frontends.libraries.torch.operands import size as size_of
@@ -156,6 +157,10 @@ def linspace(
 ) -> Tensor:  # fmt: skip
     """Return ``steps`` numbers from start to end, both included."""
     count, wanted = size_of(t, steps), dtype_of(dtype)
+    for name, v in (("start", start), ("end", end)):
+        if isinstance(v, Tensor) and v.kind == "torch.Tensor" and shape_of(t, v):
+            t.fail("rank", f"expected a number or a tensor without axes as '{name}', got "
+                   f"{t.show(v)}", v)  # fmt: skip
     numbers = [isinstance(v, int | float | Tensor) for v in (start, end)]
     if not all(numbers):
         return made(t, wanted, [count], device_of(device))
@@ -202,7 +207,12 @@ def meshgrid(t: Core, *tensors: Value, indexing: Value = "ij") -> Value:
         if len(tensors) == 1 and isinstance(tensors[0], list | tuple)
         else list(tensors)
     )
-    lengths = [shape_of(t, need_tensor(t, x, "tensors"), 1)[0] if x.shape else 1 for x in given]
+    found = [need_tensor(t, x, "tensors") for x in given]
+    if not found:
+        t.fail("value", "meshgrid: expected at least one tensor, got none")
+    for x in found[1:]:
+        same_dtype(t, found[0], x, "the tensors of meshgrid")
+    lengths = [shape_of(t, x, 1)[0] if shape_of(t, x) else 1 for x in found]
     order = list(range(len(lengths)))
     if indexing == "xy" and len(lengths) > 1:
         order[0], order[1] = 1, 0
@@ -210,7 +220,7 @@ def meshgrid(t: Core, *tensors: Value, indexing: Value = "ij") -> Value:
     return tuple(
         built(t, (x.dtype, full), lambda x, place=place: filling.on_grid(
             x, lengths, place, order), x)
-        for place, x in enumerate(given)
+        for place, x in enumerate(found)
     )  # fmt: skip
 
 

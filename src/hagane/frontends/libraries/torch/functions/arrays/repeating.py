@@ -76,7 +76,9 @@ def broadcast_tensors(t: Core, *tensors: Value) -> list[Tensor]:
     """Return all tensors expanded to their common shape."""
     from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 
-    shape = broadcast_shape(t, *tensors)
+    if len(tensors) == 1 and isinstance(tensors[0], list | tuple):
+        tensors = tuple(tensors[0])
+    shape = broadcast_shape(t, *(need_tensor(t, x, "tensors") for x in tensors))
     return [expand(t, x, shape) for x in tensors]
 
 
@@ -154,6 +156,9 @@ def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
     if dims is not None:
         expect_axes(t, x)
     places = axes(t, dims, len(shape), x)
+    count = len(shifts) if isinstance(shifts, list | tuple) else 1
+    if dims is not None and count != len(places):
+        t.fail("value", f"expected as many shifts as dims, got {count} and {len(places)}", x)
 
     def compute() -> Value:
         if dims is None:

@@ -231,6 +231,9 @@ def movedim(t: Core, input: Value, source: Value, destination: Value) -> Tensor:
     x = need_tensor(t, input, "input")
     rank = len(shape_of(t, x))
     old, new = axes(t, source, rank, x), axes(t, destination, rank, x)
+    if len(old) != len(new):
+        told = f"got {len(old)} and {len(new)}"
+        t.fail("axis", f"expected as many axes in source as in destination, {told}", x)
     if not rank:
         return x
     rest = [place for place in range(rank) if place not in old]

@@ -450,6 +450,8 @@ def triplet_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Return a loss of three inputs."""
     reduction = _wanted(t, size_average, reduce, reduction)
+    if isinstance(margin, int | float) and margin <= 0:
+        t.fail("value", f"expected a margin greater than 0, got {margin}")
     shape = broadcast_shape(t, anchor, positive, negative)
     given = promote(t, anchor, positive, negative)
     x, y, z = (as_float(t, one) for one in given)
@@ -470,6 +472,11 @@ def multi_margin_loss(
     """Return a margin loss of (batch, classes) against classes."""
     reduction = _wanted(t, size_average, reduce, reduction)
     shape = shape_of(t, input)
+    if need_tensor(t, target, "target").dtype != INT64:
+        t.fail("dtype-mismatch", f"expected int64 as target, got {t.show(target)}", target,
+               remedy="convert it with .long()")  # fmt: skip
+    if isinstance(p, int | float) and p not in (1, 2):
+        t.fail("value", f"expected 1 or 2 as p, got {p}")
     made = t.emit.typed("Loss", [input], input.dtype, reduction_shape(reduction, shape[:-1]))
     if not shape:  # the score of a single class
         input = t.op("Unsqueeze", input, np.array([0], np.int64))

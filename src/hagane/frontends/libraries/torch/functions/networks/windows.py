@@ -12,12 +12,14 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.operands import (
     INT64,
+    at_least,
     cast,
     category,
     need_float,
     need_tensor,
     per_axis,
     same_dtype,
+    same_shape,
     shape_of,
     size,
     sizes,
@@ -322,6 +324,8 @@ def _register_pools(spatial: int) -> None:
         )
         if len(wanted) != spatial:
             t.fail("value", f"expected {spatial} output sizes, got {wanted}")
+        for one in wanted:
+            at_least(t, one, 0, "output_size")
         tail = shape[-spatial:]
         pairs = zip(tail, wanted, strict=True)
         result = tuple(old if new is None else size(t, new) for old, new in pairs)
@@ -401,7 +405,9 @@ def _register_unpools(rank: int) -> None:
         padding: Value = 0, output_size: Value = None,
     ) -> Tensor:  # fmt: skip
         """Return maxima put back where they came from."""
-        shape = shape_of(t, input)
+        shape = shape_of(t, need_tensor(t, input, "input"))
+        places = need_tensor(t, indices, "indices")
+        same_shape(t, places, shape, "indices of the shape of the input")
         kernel = per_axis(t, kernel_size, rank, "kernel_size")
         strides = kernel if stride is None else per_axis(t, stride, rank, "stride")
         pads = per_axis(t, padding, rank, "padding")

@@ -96,6 +96,7 @@ _plain_extreme("amin", "ReduceMin")
 def aminmax(t: Core, input: Value, *, dim: Value = None, keepdim: Value = False) -> Value:
     """Return the smallest and the largest elements."""
     x = need_tensor(t, input, "input")
+    _expect_some(t, x, dim)
     pair = [reduced(t, op, x, dim, keepdim, x.dtype) for op in ("ReduceMin", "ReduceMax")]
     return Fields(tuple(pair), ("min", "max"))
 

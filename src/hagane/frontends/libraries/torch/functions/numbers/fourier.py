@@ -11,9 +11,11 @@ from hagane.frontends.libraries.torch.operands import (
     as_float,
     axes,
     axis,
+    category,
     complex_dtype,
     device_of,
     dtype_of,
+    expect_axes,
     need_tensor,
     real_dtype,
     shape_of,
@@ -53,6 +55,7 @@ def _line(name: str) -> None:
         t: Core, input: Value, n: Value = None, dim: Value = -1, norm: Value = None
     ) -> Tensor:
         x = need_tensor(t, input, "input")
+        expect_axes(t, x)
         return _transformed(t, name, x, [axis(t, dim, len(shape_of(t, x)), x)], [n])
 
     TORCH.function(f"fft.{name}")(function)
@@ -63,6 +66,7 @@ def _several(name: str, default: tuple[int, int] | None) -> None:
         t: Core, input: Value, s: Value = None, dim: Value = default, norm: Value = None
     ) -> Tensor:
         x = need_tensor(t, input, "input")
+        expect_axes(t, x)
         rank = len(shape_of(t, x))
         if dim is None and s is not None:
             dim = tuple(range(rank - len(s), rank))
@@ -138,12 +142,20 @@ def stft(
     steps = shape[-1] + (2 * floordiv(n_fft, 2) if center else 0)
     t.emit.require_size(steps - n_fft, 0, "length beyond the window")
     frames = floordiv(steps - n_fft, hop) + 1
-    rows = n_fft if onesided is False else floordiv(n_fft, 2) + 1
-    if return_complex:
-        found = (*shape[:-1], rows, frames)
-        return t.emit.typed("STFT", [x], complex_dtype(x.dtype), found)
-    t.fail("value", "stft needs return_complex=True for real inputs", x)
-    raise AssertionError
+    if category(x.dtype) < 2:
+        t.fail("dtype-mismatch", f"expected floating-point or complex numbers, got {t.show(x)}", x,
+               remedy="convert it with .float()")  # fmt: skip
+    given = [x, window] if isinstance(window, Tensor) else [x]
+    has_parts = any(category(one.dtype) == 3 for one in given)
+    if has_parts and onesided is True:
+        t.fail("value", "expected onesided=False for complex numbers, got True", x)
+    halved = not has_parts if onesided is None else onesided
+    found = (*shape[:-1], floordiv(n_fft, 2) + 1 if halved else n_fft, frames)
+    if return_complex or (return_complex is None and has_parts):
+        return t.emit.typed("STFT", given, complex_dtype(x.dtype), found)
+    if return_complex is None:
+        t.fail("value", "stft needs return_complex=True for real inputs", x)
+    return t.emit.typed("STFT", given, real_dtype(x.dtype), (*found, 2))
 
 
 @TORCH.function("istft", methods=("istft",))
@@ -154,12 +166,28 @@ def istft(
 ) -> Tensor:  # fmt: skip
     """Return the signal of a short-time Fourier transform."""
     x = need_tensor(t, input, "input")
+    expect_axes(t, x, 2)
     shape = shape_of(t, x)
+    if len(shape) > 3:
+        t.fail("rank", f"istft takes (frequencies, frames), or a batch, got {t.show(x)}", x)
+    if category(x.dtype) != 3:
+        t.fail("dtype-mismatch", f"expected complex numbers, got {t.show(x)}", x)
+    rows = n_fft if onesided is False or return_complex else floordiv(n_fft, 2) + 1
+    if onesided is None and isinstance(shape[-2], int) and shape[-2] == n_fft:
+        rows = n_fft
+    is_known = isinstance(shape[-2], int) or onesided is not None
+    if is_known and t.emit.differ(shape[-2], rows):
+        t.fail("shape-mismatch", f"expected {rows} frequencies (axis -2), got {t.show(x)}", x)
     hop = floordiv(n_fft, 4) if hop_length is None else hop_length
+    if isinstance(window, Tensor):
+        expected = n_fft if win_length is None else win_length
+        if t.emit.differ(shape_of(t, window, 1, "window")[0], expected):
+            t.fail("shape-mismatch", f"expected a window of {expected}, got {t.show(window)}", x)
     if length is None:
         cut = 2 * floordiv(n_fft, 2) if center else 0
         length = n_fft + hop * (shape[-1] - 1) - cut
-    return t.emit.typed("ISTFT", [x], real_dtype(x.dtype), (*shape[:-2], length))
+    to = x.dtype if return_complex else real_dtype(x.dtype)
+    return t.emit.typed("ISTFT", [x], to, (*shape[:-2], length))
 
 
 def _window(name: str, coefficients: tuple[float, ...]) -> None:

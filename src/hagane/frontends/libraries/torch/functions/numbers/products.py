@@ -119,6 +119,15 @@ def _added(t: Core, x: Value, beta: Value, made: Value) -> Value:
     return binary(t, "add", _scaled(t, x, beta), made)
 
 
+def _need_room(t: Core, input: Value, made: Value) -> None:
+    """Fail if what a product is added to has more axes than the product: it does not grow."""
+    x, product_ = need_tensor(t, input, "input"), need_tensor(t, made, "product")
+    most = len(shape_of(t, product_))
+    if len(shape_of(t, x)) > most:
+        axes_ = f"{most} axes" if most != 1 else "one axis"
+        t.fail("rank", f"expected at most {axes_} as 'input', got {t.show(x)}", x)
+
+
 def _add_product(name: str, first: str) -> None:
     def function(
         t: Core, input: Value, *factors: Value, beta: Value = 1, alpha: Value = 1, **named: Value
@@ -127,6 +136,7 @@ def _add_product(name: str, first: str) -> None:
             t.fail("call", f"{name} takes an input and two factors, got {len(factors)} factors")
         a, b = (*factors, *named.values())
         made = t.call_library(f"torch.{first}", [a, b])
+        _need_room(t, input, made)
         if name != "addr":
             same_dtype(t, need_tensor(t, input, "input"), made, f"the input and factors of {name}")
         elif category(made.dtype) < 2 and float in map(type, (alpha, beta)):
@@ -149,6 +159,7 @@ def addbmm(
     made = t.call_library("torch.bmm", [batch1, batch2])
     same_dtype(t, need_tensor(t, input, "input"), made, "the input and factors of addbmm")
     total = as_type(t, need_tensor(t, t.call_library("torch.sum", [made, 0]), "total"), made.dtype)
+    _need_room(t, input, total)
     return _added(t, input, beta, _scaled(t, total, alpha))
 
 

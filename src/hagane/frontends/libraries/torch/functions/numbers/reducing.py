@@ -176,7 +176,9 @@ def _spread(name: str) -> None:
         correction = keywords.get("correction", int(bool(unbiased)))
         keep, places = keywords.get("keepdims", keepdim), dims_of(t, dim, keywords)
         found = reduced(t, "ReduceMean", x, places, keep, x.dtype)
-        made = t.emit.typed(name, [x], x.dtype, found.shape)
+        made = t.emit.typed(name, [x], real_dtype(x.dtype), found.shape)
+        if made.dtype != x.dtype:
+            return made
         correction = 1 if correction is None else correction
         return over_axes(t, made, x, places, keep, function_of, correction)
 
@@ -204,7 +206,9 @@ def _spread_and_mean(name: str) -> None:
             dim, unbiased = None, dim
         need_float(t, x, "input")
         mean = reduced(t, "ReduceMean", x, dim, keepdim, x.dtype)
-        made = t.emit.typed(name, [x], x.dtype, mean.shape)
+        made = t.emit.typed(name, [x], real_dtype(x.dtype), mean.shape)
+        if made.dtype != x.dtype:
+            return (made, mean)
         correction = int(bool(unbiased)) if correction is None else correction
         function_of = statistics.variance if name == "var" else statistics.deviation
         return (over_axes(t, made, x, dim, keepdim, function_of, correction), mean)
@@ -290,6 +294,9 @@ def _quantile_of(name: str, *, skip: bool) -> None:
         t: Core, input: Value, q: Value, dim: Value = None, keepdim: Value = False, *,
         interpolation: Value = "linear",
     ) -> Tensor:  # fmt: skip
+        for one in q if isinstance(q, list | tuple) else [q]:
+            if isinstance(one, int | float) and not 0 <= one <= 1:
+                t.fail("value", f"expected q between 0 and 1, got {one}")
         return _quantile(t, input, q, dim, keepdim, interpolation, skip=skip)
 
     TORCH.function(name, methods=(name,))(function)

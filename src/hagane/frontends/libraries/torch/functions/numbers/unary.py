@@ -11,8 +11,10 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import apply_
 from hagane.frontends.libraries.torch.operands import (
+    BOOL,
     INT64,
     as_float,
+    cast,
     category,
     need_float,
     need_tensor,
@@ -105,10 +107,19 @@ _AT_ROOT = ("relu", "selu", "celu", "rrelu", "threshold", "prelu", "hardshrink")
 _IN_PLACE = ("relu", "selu", "celu", "elu", "hardtanh", "leaky_relu", "rrelu", "threshold")
 
 
+_NO_TRUTH = ("neg", "negative", "abs", "absolute", "ceil", "floor", "round", "trunc", "fix", "frac",
+             "positive")  # fmt: skip
+
+
 def _unary(name: str, operator: str, real: bool) -> None:
     def function(t: Core, input: Value, *, out: Value = None) -> Tensor:
         x = need_tensor(t, input, "input")
         x = as_float(t, x) if real else x
+        if x.dtype == BOOL and name in _NO_TRUTH:
+            t.fail("dtype-mismatch", f"{name} takes no bool tensors, got {t.show(x)}", x,
+                   remedy="convert it with .float()")  # fmt: skip
+        if x.dtype == BOOL and name == "square":  # a product of integers, as of ``x ** 2``
+            x = cast(t, x, INT64)
         if name in _WHOLE and category(x.dtype) == 1:
             return computed(t, x, lambda x: op("Identity", x), x)
         if operator == "Neg" and x.dtype == ir.DataType.UINT8:  # (ONNX has none of these)
