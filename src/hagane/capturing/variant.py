@@ -48,7 +48,10 @@ _MODES = {
     "are_deterministic_algorithms_enabled": "deterministic algorithms are asked for, or no longer",
 }
 # Questions about the memory of a tensor, which is taken to be contiguous.
-_LAYOUT = tuple(f"torch.Tensor.{name}" for name in ("is_contiguous", "stride", "storage_offset"))
+_LAYOUT = (
+    *(f"torch.Tensor.{name}" for name in ("is_contiguous", "stride", "storage_offset")),
+    *("torch.as_strided", "torch.Tensor.as_strided"),  # which read the memory itself
+)
 # Small arrays of NumPy that change ask for another graph; a graph stays while others change.
 _COMPARED = 4096
 

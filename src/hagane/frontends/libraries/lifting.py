@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cached_property
+from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +76,9 @@ class RealNames(Names):
         module = type(found).__module__  # of a class that computes it, no text
         root = module.partition(".")[0] if isinstance(module, str) else ""
         if "torch" in sys.modules and (
-            root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
+            isinstance(found, MethodDescriptorType)
+            or root == "torch"
+            or isinstance(found, sys.modules["torch"].Tensor)
         ):
             from hagane.frontends.libraries.torch.lift import lift_torch
 

@@ -201,7 +201,8 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
         )
         if names is None:
             return parts
-        return Record(None, dict(zip(names, parts, strict=True)), is_tuple=True)
+        real = getattr(value, "real", None)
+        return Record(real, dict(zip(names, parts, strict=True)), is_tuple=True)
     if isinstance(value, DictRef) and isinstance(core.heap[value], dict):
         items = core.heap[value].items()
         named = {k: outputs(core, v, joined(path, k), suffix=suffix) for k, v in items}
@@ -321,7 +322,7 @@ def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
         parts = [part(p, joined(path, n)) for n, p in zip(names, found.parts, strict=True)]
         named = dict(zip(names, parts, strict=True))
         if fields is not None:
-            return Record(None, named, is_tuple=True)
+            return Record(getattr(found.like, "real", None), named, is_tuple=True)
         if isinstance(found.like, DictRef):
             return named
         if isinstance(found.like, Instance):

@@ -134,7 +134,8 @@ def _record(record: Any, fields: dict[str, Any]) -> Any:
 
         return namedtuple("result", list(fields))(**fields)
     if record.is_tuple:
-        return record.cls(**fields)
+        is_sequence = hasattr(record.cls, "n_sequence_fields")  # torch.return_types.max
+        return record.cls(fields.values()) if is_sequence else record.cls(**fields)
     given = {
         f.name: fields[f.name]
         for f in dataclasses.fields(record.cls)

@@ -448,7 +448,7 @@ class Core(Streams):
         if isinstance(yes, tuple) and isinstance(no, tuple) and len(yes) == len(no):
             joined = [self.join(condition, a, b) for a, b in zip(yes, no, strict=True)]
             if isinstance(yes, Fields) and isinstance(no, Fields) and yes.names == no.names:
-                return Fields(joined, yes.names)
+                return yes.of(joined)
             return tuple(joined)
         if isinstance(yes, Ref) and isinstance(no, Ref) and yes.key == no.key:
             return yes

@@ -153,6 +153,14 @@ def truncated(x: Any) -> Any:
     return mul(op("Sign", x), op("Floor", op("Abs", x)))
 
 
+def signs(x: Any) -> Any:
+    """Return -1, 0 or 1; 0 of what is no number, as PyTorch has it."""
+    found = op("Sign", x)
+    if not dtype_of(x).is_floating_point():
+        return found
+    return where(op("IsNaN", x), number_like(0, x), found)
+
+
 def log1p(x: Any) -> Any:
     """Return ``log(1 + x)``, to full precision near 0 (Higham, 2002, theorem 1.9)."""
     raised, one = add(x, 1.0), number_like(1, x)

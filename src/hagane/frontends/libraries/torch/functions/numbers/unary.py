@@ -58,7 +58,7 @@ _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "logit": activations.logit, "special.logit": activations.logit,
     "square": square, "trunc": activations.truncated, "fix": activations.truncated,
     "frac": lambda x: sub(x, activations.truncated(x)), "positive": lambda x: op("Identity", x),
-    "sgn": lambda x: op("Sign", x),
+    "sgn": activations.signs, "sign": activations.signs,
     "erfinv": special.inverse_error, "special.erfinv": special.inverse_error,
     "lgamma": special.log_gamma, "special.gammaln": special.log_gamma,
     "digamma": special.digamma, "special.digamma": special.digamma,
@@ -110,6 +110,8 @@ def _unary(name: str, operator: str, real: bool) -> None:
         x = need_tensor(t, input, "input")
         x = as_float(t, x) if real else x
         if name in _WHOLE and category(x.dtype) == 1:
+            return computed(t, x, lambda x: op("Identity", x), x)
+        if name in ("sign", "sgn") and category(x.dtype) == 0:
             return computed(t, x, lambda x: op("Identity", x), x)
         if operator == "Neg" and x.dtype == ir.DataType.UINT8:  # (ONNX has none of these)
             return computed(t, x, lambda x: op("Sub", activations.number_like(0, x), x), x)
