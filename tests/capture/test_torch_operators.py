@@ -176,3 +176,41 @@ def test_signs_shifts_and_axes_are_those_of_torch() -> None:
     found = hagane.compile(program, fullgraph=True)(*given)
     for one, other in zip(found, program(*given), strict=True):
         assert one.equal(other), (one, other)
+
+
+def of_transposed(x: Any) -> Any:
+    turned = (x + 1).permute(2, 0, 1)
+    return turned, turned[0], turned.permute(1, 2, 0), (x * 2).transpose(0, 1)
+
+
+def of_formats(x: Any) -> Any:
+    last = x[None].contiguous(memory_format=torch.channels_last)
+    return (
+        last, x[None].clone(memory_format=torch.channels_last), last.permute(0, 2, 3, 1),
+        (x[None] + 1).to(torch.float64, memory_format=torch.channels_last),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("program", [of_transposed, of_formats])
+def test_results_lie_in_memory_as_the_program_has_them(program: Callable[..., Any]) -> None:
+    compiled = hagane.compile(program, dynamic=True, fullgraph=True)
+    for size in (2, 3):
+        x = torch.arange(size * 12.0).reshape(size, 3, 4)
+        for grows in (False, True):
+            found = compiled(x.clone().requires_grad_(grows))
+            for one, other in zip(found, program(x), strict=True):
+                assert one.detach().equal(other)
+                assert grows or one.stride() == other.stride()  # (views are copies then)
+            assert found[0].stride() == program(x)[0].stride()
+
+
+def test_questions_about_a_format_of_memory() -> None:
+    def program(x: Any) -> Any:
+        last = x.contiguous(memory_format=torch.channels_last)
+        last += 1
+        asked = [last.is_contiguous(), last.is_contiguous(memory_format=torch.channels_last)]
+        return asked, x.is_contiguous(memory_format=torch.channels_last), x * 1, last.stride()
+
+    x = torch.arange(24.0).reshape(1, 2, 3, 4)
+    found, expected = hagane.compile(program, fullgraph=True)(x.clone()), program(x.clone())
+    assert str(found) == str(expected)

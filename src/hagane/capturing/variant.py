@@ -259,8 +259,7 @@ class Variant:
         except KernelError as error:
             raise GraphFailed(error) from error
         made = dict(zip(map(str, outputs), found, strict=True))
-        if known is not None:
-            lay_views(self.captured.views, feeds, made)
+        lay_views(self.captured.views, feeds, made, apart=known is None)
         tensors = {leaf.path: leaf for leaf in found_leaves if isinstance(leaf, TensorLeaf)}
         given: dict[str, Any] = {}
         if self.captured.changes or self.captured.state:
@@ -337,9 +336,24 @@ class Variant:
         self.guards = self._guards()
 
 
-def lay_views(views: Mapping[str, View], feeds: Mapping[str, Any], made: dict[str, Any]) -> None:
-    """Put outputs into the memory of the arguments, tensors and other outputs that they view."""
+def lay_views(
+    views: Mapping[str, View],
+    feeds: Mapping[str, Any],
+    made: dict[str, Any],
+    *,
+    apart: bool = False,
+) -> None:
+    """Put outputs into the memory of the arguments, tensors and other outputs that they view.
+
+    Args:
+        views: How outputs lie.
+        feeds: The arguments.
+        made: The outputs.
+        apart: Whether they have memory of their own all the same.
+    """
     for name, view in views.items():
+        if apart and not view.axes:
+            continue
         if view.path:
             base = feeds[view.path]
         else:

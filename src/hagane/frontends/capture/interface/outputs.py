@@ -32,6 +32,7 @@ from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import COMPLEX
 from hagane.frontends.python.values.sizes import Size
+from hagane.frontends.python.values.strides import in_order, order_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
@@ -58,7 +59,7 @@ from hagane.frontends.python.values.values import (
     Wrapped,
     is_plain,
 )
-from hagane.symbolic import Expr
+from hagane.symbolic import Expr, definitely_equal
 
 
 def outputs(core: Interpreter, value: Value, path: str, *, suffix: str = "") -> Any:
@@ -109,7 +110,29 @@ def output_views(core: Interpreter) -> dict[str, View]:
         if view_of(rest[view.output], {v: p for v, p in places.items() if v is not value}) is None
     }
     found |= {n: view_of(t, whole) for n, t in rest.items() if t.value not in whole}
-    return {name: view for name, view in found.items() if view is not None}
+    laid = {name: _laid(core, name, t) for name, t in rest.items() if found[name] is None}
+    return {name: view for name, view in {**laid, **found, **laid}.items() if view is not None}
+
+
+def _laid(core: Interpreter, name: str, tensor: Tensor) -> View | None:
+    """Let the graph give an output with its axes as they lie in memory; None where they do."""
+    emit = core.emit
+    assert isinstance(emit, GraphEmitter)
+    order = order_of(tensor, core.knowledge.is_nonnegative)
+    written = name.endswith(".new")
+    if order is None or tensor.kind != "torch.Tensor" or written or tensor.dtype in COMPLEX:
+        return None
+    assert tensor.shape is not None
+    assert tensor.strides is not None
+    if not all(map(definitely_equal, tensor.strides, in_order(tensor.shape, order))):
+        return None
+    place = [str(value.name) for value in emit.root.graph.outputs].index(name)
+    emit.root.graph.outputs[place].name = None
+    with emit.at(emit.root):
+        made = emit.op("Transpose", tensor, perm=list(order)).value
+    made.name = name
+    emit.root.graph.outputs[place] = made
+    return View(output=name, axes=tuple(order.index(axis) for axis in range(len(order))))
 
 
 def _is_there(core: Interpreter, tensor: Tensor) -> bool:

@@ -28,6 +28,8 @@ class View:
         steps: Each makes a view of an array, given the sizes of the output.
         ordered: Whether the program made it contiguous, by a copy where it was not.
         signed: Whether views may count backward, as those of NumPy do.
+        axes: Of an output whose axes the graph gives as they lie in memory: their order in the
+            program; empty for others.
     """
 
     path: str = ""
@@ -36,6 +38,7 @@ class View:
     steps: tuple[Step, ...] = ()
     ordered: bool = False
     signed: bool = False
+    axes: Sizes = ()
 
     def of(self, base: Any, made: Any) -> Any:
         """Return the part of an array that an output is, or the output where it is a copy.
@@ -44,6 +47,8 @@ class View:
             base: The array.
             made: The output, with its own memory.
         """
+        if self.axes:
+            return made.transpose(self.axes)
         found = self._cut(base, made.shape)
         if found is None:
             return made

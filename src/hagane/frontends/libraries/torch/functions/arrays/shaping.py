@@ -12,7 +12,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.indexing import lies_within
 from hagane.frontends.libraries.torch.functions.arrays.repeating import expand
-from hagane.frontends.libraries.torch.memory import expect_viewable, turned
+from hagane.frontends.libraries.torch.memory import expect_viewable, strides_in, turned
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -39,9 +39,15 @@ from hagane.frontends.python.values.memory import (
     own,
     share,
 )
-from hagane.frontends.python.values.strides import in_order, is_one, lie, order_of, strides_of
-from hagane.frontends.python.values.values import Shape, Tensor, Value, is_size
-from hagane.graph.types import dtype_name
+from hagane.frontends.python.values.strides import (
+    in_order,
+    is_one,
+    lie,
+    order_of,
+    strides_of,
+)
+from hagane.frontends.python.values.values import Tensor, Value, is_size
+from hagane.graph.types import Shape, dtype_name
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import bits
 from hagane.ops.functions.tensors import parts as taken
@@ -333,8 +339,10 @@ def clone(t: Core, input: Value, *, memory_format: Value = None) -> Tensor:
     """Return a copy, whose elements lie without gaps, its axes in their order in memory."""
     x = need_tensor(t, input, "input")
     made = computed(t, (x.dtype, shape_of(t, x)), lambda x: x, x)
-    is_kept = memory_format in (None, "preserve_format")
-    order = order_of(x, t.knowledge.is_nonnegative) if is_kept else None
+    if memory_format not in (None, "preserve_format"):
+        made.strides = strides_in(t, x, memory_format)
+        return made
+    order = order_of(x, t.knowledge.is_nonnegative)
     made.strides = None if order is None else in_order(shape_of(t, x), order)
     return made
 
@@ -358,9 +366,17 @@ def detach_(t: Core, self: Value) -> Tensor:
 
 
 @TORCH.method("contiguous")
-def contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
-    """Return the tensor with its axes in memory as they are named."""
-    return self if self.strides is None else replace(self, strides=None)
+def contiguous(t: Core, self: Value, memory_format: Value = None) -> Tensor:
+    """Return the tensor with its axes in memory as they are named, or as the format has them."""
+    if memory_format in (None, "contiguous_format"):
+        return self if self.strides is None else replace(self, strides=None)
+    strides = strides_in(t, self, memory_format)
+    if strides == self.strides:
+        return self
+    made = clone(t, self)
+    made.strides = strides
+    own(made.value)
+    return made
 
 
 @TORCH.function("broadcast_shapes")
