@@ -170,6 +170,10 @@ def test_signs_shifts_and_axes_are_those_of_torch() -> None:
         return (
             torch.sign(odd * x[0]), odd.sgn(), torch.sign(x > 0), torch.roll(x, (2,)),
             y.squeeze(0, 2), y.squeeze(), torch.squeeze(y, (0, 2)),
+            torch.heaviside(odd, odd).nan_to_num(7.0), torch.signbit(torch.trunc(odd)),
+            torch.prod(y > 0, 1, dtype=torch.bool), y.to(torch.uint8).sum(dtype=torch.int8),
+            -y.to(torch.uint8), torch.add(y + 1j, y, alpha=2), torch.sub(y, y + 1j, alpha=1j),
+            torch.nn.functional.dropout(y, 1.0), torch.nn.functional.dropout(y, 0.0),
         )  # fmt: skip
 
     given = torch.ones(3, 4), torch.ones(1, 2, 1, 3)

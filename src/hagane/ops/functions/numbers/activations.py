@@ -150,7 +150,7 @@ def logarithm(x: Any, base: float) -> Any:
 
 def truncated(x: Any) -> Any:
     """Return ``x`` rounded toward zero."""
-    return mul(op("Sign", x), op("Floor", op("Abs", x)))
+    return where(op("Less", x, number_like(0, x)), op("Ceil", x), op("Floor", x))
 
 
 def signs(x: Any) -> Any:
