@@ -249,10 +249,19 @@ class Compiled:
 
     def _called(self, by_place: int, arguments: Mapping[str, Any]) -> Any:
         positional, named = [], {k: v for k, v in arguments.items() if k not in self._held}
-        for place, (name, parameter) in enumerate(self._signature.parameters.items()):
-            is_placed = place < by_place or parameter.kind is parameter.POSITIONAL_ONLY
-            if is_placed and name in named:
-                positional.append(named.pop(name))
+        parameters = self._signature.parameters
+        more = (p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL)
+        if named.get(next(more, "")):  # further ones follow, by their places
+            by_place = len(parameters)
+        for place, (name, parameter) in enumerate(parameters.items()):
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += named.pop(name, ())
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(named.pop(name, {}))
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                continue
+            elif place < by_place or parameter.kind is parameter.POSITIONAL_ONLY:
+                positional += [named.pop(name)] if name in named else []
         return self._model(*positional, **named)
 
     def _in_python(
