@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any
 
+from hagane.frontends.libraries.torch import aten_losses
+
 ROOT = "torch.ops.aten."
 # Functions of nn.functional whose first arguments are those of the operator, in its order.
 _NETWORKS = frozenset(
@@ -57,11 +59,6 @@ def public(name: str, functions: Container[str], methods: Container[str]) -> str
     if last in methods:
         return f"torch.Tensor.{last}"
     return f"torch.nn.functional.{last}" if last in _NETWORKS else ""
-
-
-def _reduced(reduction: int) -> str:
-    """Return the public name of a reduction."""
-    return ("none", "mean", "sum")[reduction]
 
 
 def to_copy(
@@ -126,8 +123,11 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
     """Set items at indices, or add to them."""
     import torch
 
+    places = tuple(slice(None) if one is None else one for one in indices)
+    if not accumulate:
+        self[places] = values
+        return self
     if any(one is None for one in indices):
-        places = tuple(slice(None) if one is None else one for one in indices)
         whole = torch.arange(self.numel(), device=self.device).view(self.shape)[places]
         given = values.expand(whole.shape).reshape(-1)
         flat = self.reshape(-1).index_put((whole.reshape(-1),), given, accumulate)
@@ -374,86 +374,6 @@ def upsample_bicubic2d(self: Any, output_size: Any, align_corners: bool, *scales
     return _interpolated(self, output_size, scales, "bicubic", align_corners)
 
 
-def mse_loss(self: Any, target: Any, reduction: int = 1) -> Any:
-    """Return the squares of differences."""
-    import torch
-
-    return torch.nn.functional.mse_loss(self, target, reduction=_reduced(reduction))
-
-
-def l1_loss(self: Any, target: Any, reduction: int = 1) -> Any:
-    """Return the sizes of differences."""
-    import torch
-
-    return torch.nn.functional.l1_loss(self, target, reduction=_reduced(reduction))
-
-
-def smooth_l1_loss(self: Any, target: Any, reduction: int = 1, beta: float = 1.0) -> Any:
-    """Return the sizes of differences, small ones squared."""
-    import torch
-
-    found = _reduced(reduction)
-    return torch.nn.functional.smooth_l1_loss(self, target, reduction=found, beta=beta)
-
-
-def huber_loss(self: Any, target: Any, reduction: int = 1, delta: float = 1.0) -> Any:
-    """Return the sizes of differences, small ones squared."""
-    import torch
-
-    return torch.nn.functional.huber_loss(self, target, _reduced(reduction), delta)
-
-
-def kl_div(self: Any, target: Any, reduction: int = 1, *, log_target: bool = False) -> Any:
-    """Return the divergence of distributions."""
-    import torch
-
-    found = _reduced(reduction)
-    return torch.nn.functional.kl_div(self, target, reduction=found, log_target=log_target)
-
-
-def binary_cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = 1) -> Any:
-    """Return the cross entropy of probabilities of two classes."""
-    import torch
-
-    found = _reduced(reduction)
-    return torch.nn.functional.binary_cross_entropy(self, target, weight, reduction=found)
-
-
-def binary_cross_entropy_with_logits(
-    self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
-) -> Any:
-    """Return the cross entropy of logits of two classes."""
-    import torch
-
-    return torch.nn.functional.binary_cross_entropy_with_logits(
-        self, target, weight, reduction=_reduced(reduction), pos_weight=pos_weight
-    )
-
-
-def nll_loss(
-    self: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100
-) -> Any:
-    """Return the negative logarithms at the classes."""
-    import torch
-
-    return torch.nn.functional.nll_loss(
-        self, target, weight, ignore_index=ignore_index, reduction=_reduced(reduction)
-    )
-
-
-def cross_entropy_loss(
-    self: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Any:  # fmt: skip
-    """Return the cross entropy of logits."""
-    import torch
-
-    return torch.nn.functional.cross_entropy(
-        self, target, weight, ignore_index=ignore_index, reduction=_reduced(reduction),
-        label_smoothing=label_smoothing,
-    )  # fmt: skip
-
-
 def asserted(*_: Any, **__: Any) -> None:
     """Compare nothing: of sizes and types that the graph knows."""
 
@@ -496,15 +416,6 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "upsample_bilinear2d": upsample_linear,
     "upsample_trilinear3d": upsample_linear,
     "upsample_bicubic2d": upsample_bicubic2d,
-    "mse_loss": mse_loss,
-    "l1_loss": l1_loss,
-    "smooth_l1_loss": smooth_l1_loss,
-    "huber_loss": huber_loss,
-    "kl_div": kl_div,
-    "binary_cross_entropy": binary_cross_entropy,
-    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
-    "nll_loss": nll_loss,
-    "nll_loss_nd": nll_loss,
-    "cross_entropy_loss": cross_entropy_loss,
     "_assert_tensor_metadata": asserted,
+    **aten_losses.PROGRAMS,
 }
