@@ -57,3 +57,20 @@ def test_a_call_that_turns_gradients_off_leaves_them_off() -> None:
             assert not torch.is_grad_enabled()
     finally:
         torch.set_grad_enabled(True)
+
+
+def test_gradients_of_functions_with_any_number_of_arguments() -> None:
+    def alone(*args: Any, **named: Any) -> Any:
+        return args[0] * args[1] + named["shift"]
+
+    def behind(a: Any, *args: Any, factor: float = 3) -> Any:
+        return a * args[1] + factor * args[0]["x"]
+
+    x, y = torch.ones(3, requires_grad=True), torch.arange(3.0)
+    hagane.compile(alone, fullgraph=True)(x, y, shift=2).sum().backward()
+    assert x.grad.equal(y)
+    hagane.compile(behind, fullgraph=True)(x, {"x": x}, y, factor=2).sum().backward()
+    assert x.grad.equal(y * 2 + 2)
+    x.grad = None
+    hagane.compile(torch.mul)(x, y).sum().backward()
+    assert x.grad.equal(y)

@@ -4,6 +4,8 @@
 
     python tests/outside/torch_compile.py FOLDER [test/dynamo/test_misc.py ...] [--only TEXT]
 
+``--inductor`` takes the tests of its compiler (``inductor_tools.py``) in the place of these.
+
 Each test runs twice: first with plain functions, which tells the tests that this PyTorch and this
 way of running them pass, then with compiled ones. Counters of graphs and operators, which are
 PyTorch's own, equal everything. Prints the tests that fail with compiled functions alone, and those
@@ -27,10 +29,13 @@ import unittest
 import warnings
 import weakref
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest import mock
+
+import inductor_tools
 
 SECONDS = 25
 FILES = [
@@ -72,6 +77,9 @@ class Everything:
 
     def __len__(self) -> int:
         return 0
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(())
 
     def __index__(self) -> int:
         return 0
@@ -231,18 +239,26 @@ def compared(path: Path, only: str) -> Counter[str]:
     import torch
 
     compiler, counts = Compiler(), Counter[str]()
+    is_inductor = "inductor" in path.parts
     substitute(compiler)
     with contextlib.ExitStack() as stack:
         if "jit" in path.parts:
             stack.enter_context(mock.patch.object(torch.jit, "script", compiler.compile))
             stack.enter_context(mock.patch.object(torch.jit, "script_method", _nothing))
+        if is_inductor:
+            inductor_tools.substitute(Everything())
         module = loaded(path)
+        if is_inductor:
+            inductor_tools.settle(module, compiler, Everything())
         for case in [*vars(module).values()]:
             is_case = isinstance(case, type) and issubclass(case, unittest.TestCase)
             if not is_case or case.__module__ != path.stem:
                 continue
             for name in unittest.defaultTestLoader.getTestCaseNames(case):
-                if only in name:
+                left_out = any(
+                    part in f"{case.__name__}.{name}" for part in inductor_tools.LEFT_OUT
+                )
+                if only in name and not (is_inductor and left_out):
                     counts[_tried(compiler, case, name)] += 1
     return counts
 
@@ -280,14 +296,16 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=FILES)
     parser.add_argument("--only", default="", help="a part of the names of the tests to run")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--inductor", action="store_true", help="the tests of Inductor")
     given = parser.parse_args()
     if not given.one:
         failed = 0
-        for name in given.files:
+        for name in inductor_tools.FILES if given.inductor else given.files:
             command = [sys.executable, __file__, str(given.folder), name, "--one"]
             failed |= subprocess.run([*command, "--only", given.only], check=False).returncode
         return failed
-    sys.path[:0] = [str(given.folder / "test" / "dynamo"), str(given.folder / "test")]
+    rooms = ("test/dynamo", "test/inductor", "test")
+    sys.path[:0] = [str(given.folder / room) for room in rooms]
     counts = compared(given.folder / given.files[0], given.only)
     print(f"{given.files[0]}: " + ", ".join(f"{n} {kind}" for kind, n in counts.most_common()))
     return int(counts["failed"] > 0)

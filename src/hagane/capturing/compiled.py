@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from types import BuiltinFunctionType, MethodDescriptorType
 from typing import Any
 
 from hagane.capturing.arguments import array_leaf, read_arguments, seen_places
@@ -35,7 +36,7 @@ from hagane.capturing.variant import (
     example_of,
     made_variant,
 )
-from hagane.errors import CaptureError, InvalidArgument, KernelError
+from hagane.errors import CaptureError, KernelError
 from hagane.frontends.capture.capture import GLOBAL_HOOKS, has_global_hooks
 from hagane.frontends.capture.interface.reads import NameRead
 from hagane.frontends.capture.interface.rebuilding import rebuilt
@@ -54,6 +55,9 @@ _SELF = ("train", "eval", "requires_grad_", "to", "cpu", "float", "double", "hal
 
 class CompileNotice(UserWarning):
     """A call of a compiled function runs in Python, or was captured anew."""
+
+
+_IN_C = (BuiltinFunctionType, MethodDescriptorType)
 
 
 class Compiled:
@@ -258,10 +262,19 @@ class Compiled:
 
     def _called(self, by_place: int, arguments: Mapping[str, Any]) -> Any:
         positional, named = [], {k: v for k, v in arguments.items() if k not in self._held}
-        for place, (name, parameter) in enumerate(self._signature.parameters.items()):
-            is_placed = place < by_place or parameter.kind is parameter.POSITIONAL_ONLY
-            if is_placed and name in named:
-                positional.append(named.pop(name))
+        parameters = self._signature.parameters
+        more = (p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL)
+        if named.get(next(more, "")):  # further ones follow, by their places
+            by_place = len(parameters)
+        for place, (name, parameter) in enumerate(parameters.items()):
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += named.pop(name, ())
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(named.pop(name, {}))
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                continue
+            elif place < by_place or parameter.kind is parameter.POSITIONAL_ONLY:
+                positional += [named.pop(name)] if name in named else []
         return self._model(*positional, **named)
 
     def _in_python(
@@ -399,7 +412,7 @@ def compiled(model: Any, fullgraph: bool, explain: bool, dynamic: Any) -> Compil
     kind = Compiled
     if is_module:
         kind = _with(tuple(name for name in _SPECIAL if hasattr(type(model), name)))
-    return kind(model, fullgraph=fullgraph, explain=explain, dynamic=dynamic)
+    return kind(_described(model), fullgraph=fullgraph, explain=explain, dynamic=dynamic)
 
 
 @functools.cache
@@ -436,13 +449,25 @@ def _itself(compiled: Compiled, found: Any) -> Any:
 
 
 def _signature(model: Any) -> inspect.Signature:
+    return inspect.signature(getattr(model, "forward", model))
+
+
+def _described(model: Any) -> Any:
+    """Return a function that takes any arguments in the place of one in C."""
     try:
-        return inspect.signature(getattr(model, "forward", model))
+        _signature(model)
+        in_c = isinstance(model, _IN_C) or type(model).__module__ == "torch._ops"
     except (TypeError, ValueError):
-        raise InvalidArgument(
-            f"hagane.compile: {_name(model)} is written in C and says nothing of its arguments; "
-            "compile a function that calls it"
-        ) from None
+        in_c = True
+    if in_c:
+        named = _name(model)
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return model(*args, **kwargs)
+
+        called.__name__ = called.__qualname__ = named
+        return called
+    return model
 
 
 def _name(model: Any) -> str:

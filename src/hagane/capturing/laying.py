@@ -42,6 +42,13 @@ def lay_views(
         made[name] = _seen(whole, base, found, view) if is_plain else found
 
 
+def turn_axes(views: Mapping[str, View], made: dict[str, Any]) -> None:
+    """Turn outputs whose axes the graph gives as they lie in memory; the others stay apart."""
+    for name, view in views.items():
+        if view.axes:
+            made[name] = made[name].transpose(view.axes)
+
+
 _TENSOR = "torch.Tensor"
 
 
@@ -89,4 +96,4 @@ def state_array(value: Any) -> Any:
     return array_of(value) if is_tensor(value) else np.asarray(value)
 
 
-__all__ = ["is_laid", "lay_views", "state_array"]
+__all__ = ["is_laid", "lay_views", "state_array", "turn_axes"]

@@ -30,7 +30,8 @@ def recorded(
         tensors: Those among the arguments in order, then all others that gradients may go to.
     """
     assert variant.captured is not None
-    structure, views = variant.captured.structure, variant.captured.views
+    structure = variant.captured.structure
+    views = {n: view for n, view in variant.captured.views.items() if not view.axes}  # are laid
     kinds, held = kinds_of(structure), dict(variant.run(tree))
     tensor_leaves = [x for x in leaves(tree) if isinstance(x, TensorLeaf)]
     given = {x.path: x.value for x in tensor_leaves}

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from hagane.capturing.capture import model_of
 from hagane.capturing.changes import apply_changes, check_apart
-from hagane.capturing.laying import lay_views, state_array
+from hagane.capturing.laying import lay_views, state_array, turn_axes
 from hagane.capturing.leaves import (
     NumberLeaf,
     Obstacle,
@@ -49,7 +49,10 @@ _MODES = {
     "are_deterministic_algorithms_enabled": "deterministic algorithms are asked for, or no longer",
 }
 # Questions about the memory of a tensor, which is taken to be contiguous.
-_LAYOUT = tuple(f"torch.Tensor.{name}" for name in ("is_contiguous", "stride", "storage_offset"))
+_LAYOUT = (
+    *(f"torch.Tensor.{name}" for name in ("is_contiguous", "stride", "storage_offset")),
+    *("torch.as_strided", "torch.Tensor.as_strided"),  # which read the memory itself
+)
 # Small arrays of NumPy that change ask for another graph; a graph stays while others change.
 _COMPARED = 4096
 
@@ -269,6 +272,8 @@ class Variant:
         if known is not None:
             there = {path: leaf.value for path, leaf in tensors.items()}
             lay_views(self.captured.views, feeds, made, there)
+        else:
+            turn_axes(self.captured.views, made)
         given: dict[str, Any] = {}
         if self.captured.changes or self.captured.state:
             given = {**objects(dict(tree)), **{path: leaf.value for path, leaf in tensors.items()}}

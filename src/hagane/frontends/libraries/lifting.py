@@ -84,7 +84,9 @@ class RealNames(Names):
 
             return lift_transformed(core, found)
         if "torch" in sys.modules and (
-            root == "torch" or isinstance(found, sys.modules["torch"].Tensor)
+            isinstance(found, MethodDescriptorType)
+            or root == "torch"
+            or isinstance(found, sys.modules["torch"].Tensor)
         ):
             from hagane.frontends.libraries.torch.lift import lift_torch
 

@@ -194,7 +194,7 @@ class MeaningTables(SharingTables):
         if name == "numpy.copyto" and arguments and isinstance(arguments[0], Tensor):
             self._copied_to(core, *arguments, **keywords)
             return None
-        if name.startswith("torch.") and name.endswith("_"):
+        if name.startswith("torch.") and name.endswith("_") and name not in PROGRAMS:
             made = self._in_place(core, name, arguments, keywords)
             if made is not NotImplemented:
                 return made

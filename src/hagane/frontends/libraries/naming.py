@@ -102,6 +102,8 @@ class Names:
         """Return a table's name for one in an inner module, and for hagane's namesake of it."""
         root, *rest = name.split(".")
         table = self.tables.get(root)
+        if name.startswith("torch.ops."):  # whose overloads are called like classes
+            return name
         if name.startswith("torch.functional."):  # PyTorch's own, under its name too
             return f"torch.{name.removeprefix('torch.functional.')}"
         if root != "hagane":

@@ -21,6 +21,7 @@ from hagane.frontends.libraries.memory.written import (
 from hagane.frontends.libraries.named_results import with_class
 from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
+from hagane.frontends.libraries.torch import aten
 from hagane.frontends.libraries.torch.members import refuse_arrays, refuse_data
 from hagane.frontends.libraries.torch.recording import (
     following,
@@ -37,6 +38,7 @@ from hagane.frontends.python.values.values import (
     MISSING,
     Bound,
     Choice,
+    Fields,
     Host,
     Instance,
     Library,
@@ -151,6 +153,21 @@ class LibraryTables(Objects, RealNames):
     ) -> Value:
         """Call a function or a class of a library."""
         table = self.table_of(name)
+        if table is not None and name.startswith(aten.ROOT) and name not in table.functions:
+            if "self" in keywords:
+                rest = {key: value for key, value in keywords.items() if key != "self"}
+                arguments, keywords = [keywords["self"], *arguments], rest
+            known = aten.public(name, table.functions, table.methods[table.tensor])
+            if known:
+                made = self.call(core, known, arguments, keywords)
+                return tuple(made) if isinstance(made, Fields) else made
+            last = name.removeprefix(aten.ROOT).partition(".")[0]
+            plain = f"{aten.ROOT}{last.removesuffix('_')}"
+            in_place = last.endswith("_") and not last.endswith("__") and arguments
+            if in_place and aten.public(plain, table.functions, table.methods[table.tensor]):
+                made = self.call(core, plain, arguments, keywords)
+                return self.call_method(core, "torch.Tensor.copy_", [arguments[0], made], {})
+            return self.unread(core, name)
         if table is not None:
             if table.operator is not None:  # a library with tensors of its own
                 core.emit.kind = table.tensor

@@ -468,8 +468,9 @@ class ScopedEmitter(Effects):
             node.outputs, self.scope.nodes.apply(call, len(node.outputs)), strict=True
         ):
             type_ = self.types.types[before]
-            if isinstance(type_, TensorType) and new.type is not None:
-                type_ = TensorType(new.type.dtype, type_.shape)
+            is_kept = node.op_type != "BitCast"  # other views have the element type of the whole
+            if isinstance(type_, TensorType) and source.type is not None and is_kept:
+                type_ = TensorType(source.type.dtype, type_.shape)
             self.set_type(made, type_)
             self.add_home(made, self.scope)
             known[before] = made

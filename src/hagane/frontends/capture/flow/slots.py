@@ -446,4 +446,4 @@ def compacted(slot: Slot | None) -> Slot | None:
 
 def fields_like(like: Value, items: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return a tuple with the names of another one."""
-    return Fields(items, like.names, like.real) if isinstance(like, Fields) else items
+    return like.of(items) if isinstance(like, Fields) else items

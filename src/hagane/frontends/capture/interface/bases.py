@@ -15,8 +15,10 @@ from hagane.frontends.capture.interface.state import Stateful
 from hagane.frontends.capture.interface.views import Needs, View, view_of, wholes_of
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.strides import in_order, order_of
 from hagane.frontends.python.values.values import Tensor
 from hagane.ops.builder import interpreting, op
+from hagane.symbolic import definitely_equal
 
 
 def output_views(core: Interpreter) -> dict[str, View]:
@@ -51,10 +53,32 @@ def output_views(core: Interpreter) -> dict[str, View]:
         ) is None
     }  # fmt: skip
     made |= {n: view_of(t, whole, needs) for n, t in rest.items() if t.value not in whole}
-    found = {name: view for name, view in made.items() if view is not None}
+    laid = {name: _laid(core, name, t) for name, t in rest.items() if made[name] is None}
+    found = {n: view for n, view in (*laid.items(), *made.items()) if view is not None}
     for value in needs.names:
         needs.names[value] = _added(emit, value)
     return found
+
+
+def _laid(core: Interpreter, name: str, tensor: Tensor) -> View | None:
+    """Let the graph give an output with its axes as they lie in memory; None where they do."""
+    emit = core.emit
+    assert isinstance(emit, GraphEmitter)
+    order = order_of(tensor, core.knowledge.is_nonnegative)
+    written = name.endswith(".new")
+    if order is None or tensor.kind != "torch.Tensor" or written or tensor.dtype in COMPLEX:
+        return None
+    assert tensor.shape is not None
+    assert tensor.strides is not None
+    if not all(map(definitely_equal, tensor.strides, in_order(tensor.shape, order))):
+        return None
+    place = [str(value.name) for value in emit.root.graph.outputs].index(name)
+    emit.root.graph.outputs[place].name = None
+    with emit.at(emit.root):
+        made = emit.op("Transpose", tensor, perm=list(order)).value
+    made.name = name
+    emit.root.graph.outputs[place] = made
+    return View(output=name, axes=tuple(order.index(axis) for axis in range(len(order))))
 
 
 def _is_there(core: Interpreter, tensor: Tensor) -> bool:

@@ -41,6 +41,8 @@ class View:
         detached: Whether the program detached it.
         still: Whether the program made it without gradients.
         by_function: Whether a function with gradients of its own made it.
+        axes: Of an output whose axes the graph gives as they lie in memory: their order in the
+            program; empty for others.
     """
 
     path: str = ""
@@ -54,6 +56,7 @@ class View:
     detached: bool = False
     still: bool = False
     by_function: bool = False
+    axes: Sizes = ()
 
     def of(self, base: Any, made: Any, outputs: Outputs) -> Any:
         """Return the part of an array that an output is, or the output where it is a copy.
@@ -63,6 +66,8 @@ class View:
             made: The output, with its own memory.
             outputs: All outputs by name.
         """
+        if self.axes:
+            return made.transpose(self.axes)
         found = self.cut(base, made.shape, outputs)
         if found is None:
             return made

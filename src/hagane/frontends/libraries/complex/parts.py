@@ -54,6 +54,8 @@ _OF = {real: whole for whole, real in COMPLEX.items()}
 Run = Callable[[Sequence[Value], Mapping[str, Value]], Value]
 Arguments = tuple[Sequence[Value], Mapping[str, Value]]
 
+_SCALED = ("add", "sub", "subtract")  # whose second operand has a factor, alpha
+
 
 class ComplexParts:
     """The real and imaginary parts of the complex tensors of one graph."""
@@ -198,13 +200,17 @@ class ComplexParts:
                 if isinstance(promised, Tensor)
                 else None
             )
-            given = [*arguments, *operands(name, keywords)]
+            scale = keywords.get("alpha", 1) if last in _SCALED else 1
+            rest = {k: v for k, v in keywords.items() if k != "alpha" or last not in _SCALED}
+            given = [*arguments, *operands(name, rest)]
             with interpreting(core.emit):
                 pairs = [self.pair(core, x) for x in given]
                 if to in _OF:
                     if not any(isinstance(x, Tensor) for x in arguments):
                         pairs = [(_array(a, to), _array(b, to)) for a, b in pairs]
                     pairs = [(cast(a, to), cast(b, to)) for a, b in pairs]
+                if scale != 1:
+                    pairs[1] = RULES["mul"](pairs[1], self.pair(core, scale))
                 found = rule(*pairs)
             return self.wrapped(core, found, kind, None)
         form = WHOLE.get(name, FORMS.get(last))

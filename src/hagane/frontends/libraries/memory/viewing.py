@@ -27,6 +27,10 @@ def _reshaped(core: Core, whole: Tensor, view: Tensor) -> Value:
     return core.op("Reshape", view, core.emit.constant(list(whole.shape), ir.DataType.INT64))
 
 
+def _read_back(core: Core, whole: Tensor, view: Tensor) -> Value:
+    return core.op("BitCast", view, to=whole.dtype)
+
+
 def _placed(made: Tensor, whole: Tensor) -> Put:
     """Return the way back of a view of single elements: they are found by the places of all."""
 
@@ -102,11 +106,15 @@ def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value])
     last = name.rpartition(".")[2]
     if last in _SAME:
         return same
+    node = made.value.producer()
+    if node is not None and node.op_type == "BitCast" and node.inputs[0] is whole.value:
+        return _read_back
+    if made.dtype != whole.dtype:
+        return None
     if last in _RESHAPED or (last in _IN_ORDER and _keeps_memory(last, whole)):
         return _reshaped
     if last in _PLACED:
         return _placed(made, whole)
-    node = made.value.producer()
     if last in _TURNED and node is not None and node.op_type == "Transpose":
         if node.inputs[0] is not whole.value:
             return None

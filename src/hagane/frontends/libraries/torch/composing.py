@@ -8,6 +8,7 @@ from typing import Any
 
 from hagane.frontends.libraries.composed import programmed
 from hagane.frontends.libraries.torch import (
+    aten,
     by_name,
     conditions,
     control,
@@ -39,6 +40,7 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
     **copies.PROGRAMS,
     **decomposed.PROGRAMS,
     **matrices.PROGRAMS,
+    **{f"ops.aten.{name}": program for name, program in aten.PROGRAMS.items()},
     **{f"utils._pytree.{name}": program for name, program in trees.PROGRAMS.items()},
 }
 _METHODS = (*copies.METHODS, *decomposed.METHODS, *matrices.METHODS)

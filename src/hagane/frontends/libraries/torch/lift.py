@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodDescriptorType
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,13 @@ def lift_torch(core: Core, found: Any) -> Value:
         return Device("cuda:0" if str(found) == "cuda" else str(found))
     if isinstance(found, torch.Size):
         return Size(int(n) for n in found)
+    if isinstance(found, MethodDescriptorType):  # torch.Tensor.add
+        is_tensors = issubclass(torch.Tensor, found.__objclass__)
+        return Library(f"torch.Tensor.{found.__name__}") if is_tensors else MISSING
+    if isinstance(found, torch._ops.OpOverload):
+        return Library(f"torch.ops.{found.namespace}.{found._opname}.{found._overloadname}")
+    if isinstance(found, torch._ops.OpOverloadPacket):
+        return Library(f"torch.ops.{found._qualified_op_name.replace('::', '.')}")
     if isinstance(found, torch.amp.autocast_mode.autocast):
         settings = [found.device, TORCH.constants[str(found.fast_dtype)], found._enabled]
         return core.call(Library("torch.autocast"), settings, {})

@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.strides import Strides, is_one, lie, strides_of
-from hagane.frontends.python.values.values import Tensor
+from hagane.frontends.python.values.strides import Strides, in_order, is_one, lie, strides_of
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.symbolic import Dim, Expr, symbols_of
 from hagane.symbolic.path import Verdict
+
+# The axes in their order in memory.
+FORMATS = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
+
+
+def strides_in(t: Core, x: Tensor, memory_format: Value) -> Strides | None:
+    """Return the strides of a format of memory; None if that is the order of the axes."""
+    axes = FORMATS.get(memory_format) if isinstance(memory_format, str) else None
+    if axes is None:
+        return None
+    shape = x.shape
+    if shape is None or len(shape) != len(axes):
+        t.fail("rank", f"{memory_format}: expected {len(axes)} axes, got {t.show(x)}", x)
+    return lie(t.emit.new(x.dtype, shape), in_order(shape, axes)).strides
 
 
 def turned(t: Core, x: Tensor, order: Sequence[int]) -> Tensor:

@@ -27,7 +27,7 @@ def takes_one_axis(name: str, arguments: Sequence[Value]) -> bool:
 def without_axis(core: Core, made: Value) -> Value:
     """Return results of a tensor with one axis as those of its only element."""
     if isinstance(made, Fields):
-        return Fields((without_axis(core, part) for part in made), made.names, made.real)
+        return made.of(without_axis(core, part) for part in made)
     if isinstance(made, tuple):
         return tuple(without_axis(core, part) for part in made)
     if isinstance(made, Tensor) and made.shape == (1,):

@@ -35,6 +35,7 @@ TORCH.constants.update(
         },
         "torch.contiguous_format": "contiguous_format",
         "torch.channels_last": "channels_last",
+        "torch.channels_last_3d": "channels_last_3d",
         "torch.preserve_format": "preserve_format",
     }
 )

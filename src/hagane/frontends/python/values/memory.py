@@ -20,7 +20,7 @@ from hagane.ops.traits import Trait
 # Operators whose results may share memory with their input.
 _VIEWS = frozenset(
     ("Reshape", "Transpose", "Slice", "Gather", "Squeeze", "Unsqueeze", "Expand", "Identity",
-     "Split", "Flatten", "StopGradient")
+     "Split", "Flatten", "StopGradient", "BitCast")
 )  # fmt: skip
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _CONTIGUOUS = "hagane.contiguous"  # marks contiguous values, which may be copies
@@ -32,7 +32,9 @@ _STALE = "hagane.stale"  # marks values whose content may be written since
 _IN_ORDER = "hagane.in_order"  # marks new content of memory in the order of the axes
 _RESHAPED = "hagane.reshaped"  # marks views that are copies if their elements do not lie in order
 # Views whose elements lie in order if those of their input do.
-_ORDERED = frozenset(("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "StopGradient"))
+_ORDERED = frozenset(
+    ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "StopGradient", "BitCast")
+)
 
 # The type of the two parts of each complex number.
 COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}

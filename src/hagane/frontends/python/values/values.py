@@ -494,16 +494,27 @@ class Super:
 
 
 class Fields(tuple[Value, ...]):
-    """A tuple whose items have names, such as the result of ``torch.max``; its real class."""
+    """A tuple whose items have names, such as the result of ``torch.max``.
+
+    Attributes:
+        names: The names.
+        real: The class of the running Python that such a tuple has; None if nobody told it.
+    """
 
     names: tuple[str, ...]
-    real: Any
+    real: type | None
 
-    def __new__(cls, items: Iterable[Value], names: tuple[str, ...], real: Any = None) -> Fields:
+    def __new__(
+        cls, items: Iterable[Value], names: tuple[str, ...], real: type | None = None
+    ) -> Fields:
         """Return the tuple of ``items``."""
         made = super().__new__(cls, items)
         made.names, made.real = names, real
         return made
+
+    def of(self, items: Iterable[Value]) -> Fields:
+        """Return a tuple of other items with these names."""
+        return Fields(items, self.names, self.real)
 
 
 MISSING = object()

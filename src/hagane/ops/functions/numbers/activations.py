@@ -150,7 +150,15 @@ def logarithm(x: Any, base: float) -> Any:
 
 def truncated(x: Any) -> Any:
     """Return ``x`` rounded toward zero."""
-    return mul(op("Sign", x), op("Floor", op("Abs", x)))
+    return where(op("Less", x, number_like(0, x)), op("Ceil", x), op("Floor", x))
+
+
+def signs(x: Any) -> Any:
+    """Return -1, 0 or 1; 0 of what is no number, as PyTorch has it."""
+    found = op("Sign", x)
+    if not dtype_of(x).is_floating_point():
+        return found
+    return where(op("IsNaN", x), number_like(0, x), found)
 
 
 def log1p(x: Any) -> Any:

@@ -30,10 +30,15 @@ def copy_sign(x: Any, y: Any) -> Any:
     return where(is_negative(y), neg(size), size)
 
 
-def heaviside(x: Any, at_zero: Any) -> Any:
+def step(x: Any, at_zero: Any) -> Any:
     """Return 0 where ``x`` is negative, 1 where it is positive, ``at_zero`` where it is 0."""
-    step = where(op("Greater", x, 0), number_like(1, x), number_like(0, x))
-    found = where(op("Equal", x, 0), at_zero, step)
+    found = where(op("Greater", x, 0), number_like(1, x), number_like(0, x))
+    return where(op("Equal", x, 0), at_zero, found)
+
+
+def heaviside(x: Any, at_zero: Any) -> Any:
+    """Return what :func:`step` does; NaN of NaN, as NumPy has it."""
+    found = step(x, at_zero)
     return where(op("IsNaN", x), x, found) if dtype_of(x).is_floating_point() else found
 
 

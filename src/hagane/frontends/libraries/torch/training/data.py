@@ -268,7 +268,7 @@ def collate(t: Core, item: Value, size: Dim) -> Value:
         case str() | bytes():
             return t.new_list(Many(item, size))
         case Fields():
-            return Fields([collate(t, part, size) for part in item], item.names, item.real)
+            return item.of(collate(t, part, size) for part in item)
         case tuple():
             return t.new_list([collate(t, part, size) for part in item])
         case ListRef() if isinstance(t.heap[item], tuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import onnx_ir as ir
@@ -10,6 +11,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.listing import listed, number
+from hagane.frontends.libraries.torch.memory import FORMATS, strides_in
 from hagane.frontends.libraries.torch.operands import (
     axis,
     category,
@@ -32,10 +34,11 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.sizes import Size
+from hagane.frontends.python.values.strides import dense, is_one, strides_of
 from hagane.frontends.python.values.values import Device, DType, Host, Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import ordering
-from hagane.symbolic import Dim, maximum
+from hagane.symbolic import Dim, definitely_equal, maximum
 
 
 @TORCH.attribute("shape")
@@ -294,9 +297,16 @@ def _answer(name: str, value: Value) -> None:
 
 
 @TORCH.method("is_contiguous")
-def is_contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Value:
-    """Return whether the axes lie in memory as they are named."""
-    return self.strides is None
+def is_contiguous(t: Core, self: Value, memory_format: Value = None) -> Value:
+    """Return whether the axes lie in memory as they are named, or as the format has them."""
+    if memory_format in (None, "contiguous_format"):
+        return self.strides is None
+    if memory_format not in FORMATS or len(shape_of(t, self)) != len(FORMATS[memory_format]):
+        return False
+    strides = strides_in(t, replace(self, strides=None), memory_format)
+    wanted = dense(shape_of(t, self)) if strides is None else strides
+    pairs = zip(shape_of(t, self), strides_of(self), wanted, strict=True)
+    return all(is_one(size) or definitely_equal(a, b) for size, a, b in pairs)
 
 
 _answer("get_device", -1)

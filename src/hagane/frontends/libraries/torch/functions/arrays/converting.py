@@ -49,8 +49,9 @@ def type_(t: Core, self: Tensor, dtype: Value = None, **_: Value) -> Value:
 
 @TORCH.method("to")
 def to(
-    t: Core, self: Value, *arguments: Value, dtype: Value = None, device: Value = None, **_: Value
-) -> Tensor:
+    t: Core, self: Value, *arguments: Value, dtype: Value = None, device: Value = None,
+    memory_format: Value = None, **_: Value,
+) -> Tensor:  # fmt: skip
     """Return the tensor with another element type, on another device."""
     from hagane.frontends.libraries.torch.operands import device_of
 
@@ -68,6 +69,8 @@ def to(
         elif argument is not None and not isinstance(argument, bool | Truth):
             t.fail("type", "expected an element type, a device or a tensor, "
                    f"got {t.show(argument)}", self)  # fmt: skip
+    if memory_format not in (None, "preserve_format"):
+        result = t.call_library("torch.Tensor.contiguous", [result, memory_format])
     return result
 
 

@@ -162,7 +162,8 @@ def roll(t: Core, input: Value, shifts: Value, dims: Value = None) -> Tensor:
 
     def compute() -> Value:
         if dims is None:
-            return taken.resized(taken.roll(taken.flat(x), size(t, shifts), 0), shape)
+            step = shifts[0] if isinstance(shifts, tuple | list) and len(shifts) == 1 else shifts
+            return taken.resized(taken.roll(taken.flat(x), size(t, step), 0), shape)
         made = x
         steps = shifts if isinstance(shifts, tuple | list) else [shifts]
         for place, shift in zip(places, steps, strict=True):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.indexing import lies_within
 from hagane.frontends.libraries.torch.functions.arrays.repeating import expand
-from hagane.frontends.libraries.torch.memory import expect_viewable, turned
+from hagane.frontends.libraries.torch.memory import expect_viewable, strides_in, turned
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -30,11 +31,25 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.recording import apart
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.memory import is_whole, may_be_turned
-from hagane.frontends.python.values.strides import in_order, is_one, lie, order_of, strides_of
+from hagane.frontends.python.values.memory import (
+    COMPLEX,
+    base_of,
+    is_whole,
+    may_be_turned,
+    own,
+    share,
+)
+from hagane.frontends.python.values.strides import (
+    in_order,
+    is_one,
+    lie,
+    order_of,
+    strides_of,
+)
 from hagane.frontends.python.values.values import Tensor, Value, is_size
-from hagane.graph.types import dtype_name
+from hagane.graph.types import Shape, dtype_name
 from hagane.ops.builder import op
+from hagane.ops.functions.tensors import bits
 from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import definitely_equal, floordiv, product
 
@@ -65,8 +80,9 @@ def _same_bytes(t: Core, x: Tensor, dtype: ir.DataType) -> Tensor:
     Elements of another width change the last axis, which has to lie without gaps.
     """
     old, new = (max(int(each.bitwidth), 8) for each in (x.dtype, dtype))
+    read = partial(_read, t, x, dtype)
     if old == new:
-        return lie(t.emit.typed("View", [x], dtype, x.shape), strides_of(x))
+        return lie(read(x.shape), strides_of(x))
     expect_axes(t, x)
     *front, last = shape_of(t, x)
     stride = strides_of(x)[-1]
@@ -79,7 +95,7 @@ def _same_bytes(t: Core, x: Tensor, dtype: ir.DataType) -> Tensor:
             remedy="call .contiguous() before .view(...)",
         )
     if new <= old:
-        return t.emit.typed("View", [x], dtype, (*front, last * (old // new)))
+        return read((*front, last * (old // new)))
     if t.emit.indivisible(last, new // old, f"elements of which {dtype_name(dtype)} takes several"):
         t.fail(
             "view",
@@ -87,7 +103,20 @@ def _same_bytes(t: Core, x: Tensor, dtype: ir.DataType) -> Tensor:
             f"of {new // old}",
             x,
         )
-    return t.emit.typed("View", [x], dtype, (*front, floordiv(last, new // old)))
+    return read((*front, floordiv(last, new // old)))
+
+
+def _read(t: Core, x: Tensor, dtype: ir.DataType, shape: Shape | None) -> Tensor:
+    """Return the bytes of a tensor, whose elements are numbers, as elements of another type."""
+    if x.dtype == dtype:
+        return built(t, (dtype, shape), partial(op, "Identity"), x)
+    if x.dtype in COMPLEX or dtype in COMPLEX or shape is None:
+        return t.emit.typed("View", [x], dtype, shape)
+    made = built(t, (dtype, shape), lambda x: bits.same_bytes(x, dtype), x)
+    if base_of(made.value) is not base_of(x.value):  # by several operators: reads alone
+        own(made.value)
+        share(made.value, (x.value,))
+    return made
 
 
 @TORCH.function("reshape")
@@ -244,7 +273,13 @@ def movedim(t: Core, input: Value, source: Value, destination: Value) -> Tensor:
     return turned(t, x, order)
 
 
-@TORCH.function("squeeze", methods=("squeeze",))
+@TORCH.method("squeeze")
+def squeeze_method(t: Core, self: Value, *dim: Value) -> Tensor:
+    """Return the tensor without axes of size 1: all of them, or those that are given."""
+    return squeeze(t, self, dim[0] if len(dim) == 1 else dim or None)
+
+
+@TORCH.function("squeeze")
 def squeeze(t: Core, input: Value, dim: Value = None) -> Tensor:
     """Return the input without axes of size 1; an axis of another size stays."""
     x = need_tensor(t, input, "input")
@@ -322,8 +357,10 @@ def clone(t: Core, input: Value, *, memory_format: Value = None) -> Tensor:
     """Return a copy, whose elements lie without gaps, its axes in their order in memory."""
     x = need_tensor(t, input, "input")
     made = computed(t, (x.dtype, shape_of(t, x)), lambda x: x, x)
-    is_kept = memory_format in (None, "preserve_format")
-    order = order_of(x, t.knowledge.is_nonnegative) if is_kept else None
+    if memory_format not in (None, "preserve_format"):
+        made.strides = strides_in(t, x, memory_format)
+        return made
+    order = order_of(x, t.knowledge.is_nonnegative)
     made.strides = None if order is None else in_order(shape_of(t, x), order)
     return made
 
@@ -347,9 +384,17 @@ def detach_(t: Core, self: Value) -> Tensor:
 
 
 @TORCH.method("contiguous")
-def contiguous(t: Core, self: Value, *_: Value, **__: Value) -> Tensor:
-    """Return the tensor with its axes in memory as they are named."""
-    return self if self.strides is None else replace(self, strides=None)
+def contiguous(t: Core, self: Value, memory_format: Value = None) -> Tensor:
+    """Return the tensor with its axes in memory as they are named, or as the format has them."""
+    if memory_format in (None, "contiguous_format"):
+        return self if self.strides is None else replace(self, strides=None)
+    strides = strides_in(t, self, memory_format)
+    if strides == self.strides:
+        return self
+    made = clone(t, self)
+    made.strides = strides
+    own(made.value)
+    return made
 
 
 @TORCH.function("broadcast_shapes")

@@ -13,6 +13,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.functions.layers import drawing
+from hagane.ops.functions.numbers.elementary import mul
 
 
 def _dropout(
@@ -37,6 +38,8 @@ def _dropout(
             t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
         if not (training if train is None else train) or p == 0:
             return x  # the input itself, whose memory later operations in place write
+        if p == 1:  # all of them, infinite ones become NaN
+            return computed(t, (x.dtype, x.shape), lambda x: mul(x, 0), x)
         typed = t.emit.typed("Dropout", [x], x.dtype, x.shape)
         if t.emit.training is None or not t.emit.builds or not isinstance(p, float | int):
             return typed

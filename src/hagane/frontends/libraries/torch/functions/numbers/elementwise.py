@@ -252,7 +252,8 @@ def unary(t: Core, name: str, x: Tensor) -> Tensor:
     if name == "neg":
         if x.dtype == BOOL:
             t.fail("dtype-mismatch", "'-' of a bool tensor is not supported", x, remedy="use ~")
-        return apply_(t, "Neg", x)
+        negative: Tensor = t.call_library("torch.neg", [x])  # (of unsigned integers too)
+        return negative
     if name == "invert":
         if category(x.dtype) > 1:
             t.fail("dtype-mismatch", f"'~' takes integers or bools, got {t.show(x)}", x)
@@ -342,7 +343,7 @@ _PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "fmin": pairs.smallest_number,
     "gcd": integers.greatest_divisor,
     "lcm": integers.least_multiple,
-    "heaviside": pairs.heaviside,
+    "heaviside": pairs.step,
     "atan2": pairs.angle_of,
     "arctan2": pairs.angle_of,
     "xlogy": pairs.times_log,

@@ -38,6 +38,13 @@ from hagane.symbolic.logic import both
 _SELF = ("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp")
 
 
+# The types in which narrow integers and truth values are reduced, modulo their own.
+_WIDENED = {
+    "ReduceMax": ir.DataType.INT32, "ReduceMin": ir.DataType.INT32,
+    "ReduceSum": INT64, "ReduceProd": INT64,
+}  # fmt: skip
+
+
 def reduced(
     t: Core, operator: str, x: Tensor, dim: Value, keepdim: Value, dtype: ir.DataType
 ) -> Tensor:
@@ -53,8 +60,8 @@ def reduced(
     supported = category(x.dtype) == 2 or x.dtype in (INT64, ir.DataType.INT32)
     if operator and x.dtype == dtype and supported and places:
         return t.op(operator, x, numbers, keepdims=int(bool(keepdim)))
-    if operator in ("ReduceMax", "ReduceMin") and x.dtype == dtype and category(dtype) < 2:
-        wide = cast(t, x, ir.DataType.INT32)
+    if operator in _WIDENED and x.dtype == dtype and category(dtype) < 2 and places:
+        wide = cast(t, x, _WIDENED[operator])
         return cast(t, reduced(t, operator, wide, dim, keepdim, wide.dtype), dtype)
     shape = tuple(
         1 if place in places else size_

@@ -60,7 +60,7 @@ _COMPUTED: dict[str, Callable[[Any], Any]] = {
     "logit": activations.logit, "special.logit": activations.logit,
     "square": square, "trunc": activations.truncated, "fix": activations.truncated,
     "frac": lambda x: sub(x, activations.truncated(x)), "positive": lambda x: op("Identity", x),
-    "sgn": lambda x: op("Sign", x),
+    "sgn": activations.signs, "sign": activations.signs,
     "erfinv": special.inverse_error, "special.erfinv": special.inverse_error,
     "lgamma": special.log_gamma, "special.gammaln": special.log_gamma,
     "digamma": special.digamma, "special.digamma": special.digamma,
@@ -121,6 +121,8 @@ def _unary(name: str, operator: str, real: bool) -> None:
         if x.dtype == BOOL and name == "square":  # a product of integers, as of ``x ** 2``
             x = cast(t, x, INT64)
         if name in _WHOLE and category(x.dtype) == 1:
+            return computed(t, x, lambda x: op("Identity", x), x)
+        if name in ("sign", "sgn") and category(x.dtype) == 0:
             return computed(t, x, lambda x: op("Identity", x), x)
         if operator == "Neg" and x.dtype == ir.DataType.UINT8:  # (ONNX has none of these)
             return computed(t, x, lambda x: op("Sub", activations.number_like(0, x), x), x)
