@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from dataclasses import dataclass
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -270,8 +271,8 @@ def test_what_cannot_be_captured_runs_in_python_and_names_its_line() -> None:
     ("argument", "text"),
     [
         (
-            deque([1]),
-            r"'odd' is a deque, whose content no graph sees; arguments may be",
+            SimpleQueue(),
+            r"'odd' is a SimpleQueue, whose content no graph sees; arguments may be",
         ),
         (
             torch.ones(2, dtype=torch.complex64, requires_grad=True),

@@ -106,7 +106,8 @@ class RealNames(Names):
     def _method_of_tensor(self, found: Any) -> str:
         """Return the name of a method of PyTorch's own that tensors have, empty for others."""
         torch, name = sys.modules.get("torch"), found.__name__
-        if torch is None or name not in self.tables["torch"].methods["torch.Tensor"]:
+        table = self.tables.get("torch")  # programs of probabilities have none
+        if torch is None or table is None or name not in table.methods["torch.Tensor"]:
             return ""
         if isinstance(found, FunctionType):
             is_own = found.__globals__.get("__name__") == "torch._tensor"

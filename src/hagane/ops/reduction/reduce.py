@@ -158,6 +158,7 @@ def _extreme(function: Callable[..., Array], least: float) -> Fold:
 
 def _log_sum_exp(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     # Shifted by the maximum so that the largest exponential is 1 (infinities left alone).
+    x = x.astype(np.float64) if x.dtype.kind in "iu" else x
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(x - shift), axis=axes, keepdims=True)) + shift
@@ -188,6 +189,8 @@ def _l2(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
 
 
 def _log_sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    if x.dtype.kind in "iu":  # sums of whole numbers in 64 bits
+        x = x.astype(np.uint64 if x.dtype.kind == "u" else np.int64)
     return np.log(_sum(x, axes, keep))
 
 
