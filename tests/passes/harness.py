@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,10 +38,14 @@ def applied(
             _check(made, proto, feed, want, tolerance)
     made = _ready(proto)
     changes = optimize(made.graph, infer_types(made), lacking=())
+    if any(change.count for change in changes if change.shows):  # as sessions do
+        changes += optimize(made.graph, infer_types(made), lacking=())
     _check(made, proto, feed, want, tolerance)
     again = optimize(made.graph, infer_types(made), lacking=())
     assert {change.name: change.nodes for change in again if change.nodes} == {}
-    counts = {change.name: change.count for change in changes if change.count}
+    counts = Counter[str]()
+    for change in changes:
+        counts += Counter({change.name: change.count})
     return counts, [node.op_type for node in made.graph]
 
 
