@@ -155,6 +155,8 @@ ERRORS = {
     "a slice": lambda x: x * deque([1, 2, 3])[1:][0],
     "a list and a deque": lambda x: x * sum(list(x.shape) + deque([1])),
     "a method of lists": lambda x: deque([2, 1]).sort(),
+    "a place to pop": lambda x: x * deque([1, 2]).pop(0),
+    "a key": lambda x: x * len({deque([1]): 1}),
     "no room": lambda x: x * deque([1, 2, 3], 3).insert(1, 9),
 }
 

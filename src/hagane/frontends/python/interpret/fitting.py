@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import Deque, class_of_list
 from hagane.frontends.python.values.values import DictRef, ListRef, SetRef, Value
 
 # Where functions are of which the signature is asked; methods of containers have no module.
@@ -23,8 +24,8 @@ _COUNTS: dict[type, dict[str, tuple[int, int]]] = {
     set: {"add": _ONE, "remove": _ONE, "discard": _ONE, "pop": _NONE, "clear": _NONE,
           "copy": _NONE, "symmetric_difference": _ONE, "symmetric_difference_update": _ONE,
           "issubset": _ONE, "issuperset": _ONE, "isdisjoint": _ONE},
-    deque: {"append": _ONE, "appendleft": _ONE, "extend": _ONE, "extendleft": _ONE,
-            "popleft": _NONE, "rotate": (0, 1), "clear": _NONE, "copy": _NONE, "reverse": _NONE,
+    deque: {"append": _ONE, "pop": _NONE, "insert": (2, 2), "index": (1, 3),
+            "appendleft": _ONE, "extend": _ONE, "extendleft": _ONE, "popleft": _NONE, "rotate": (0, 1), "clear": _NONE, "copy": _NONE, "reverse": _NONE,
             "count": _ONE, "remove": _ONE},
 }  # fmt: skip
 
@@ -86,7 +87,7 @@ def check_method(
 def _kind(receiver: Value, name: str) -> type | None:
     """Return the class of Python's whose method of a name is meant; None for others."""
     if isinstance(receiver, ListRef):
-        return list if hasattr(list, name) else deque
+        return class_of_list(receiver)
     if isinstance(receiver, DictRef):
         return dict if receiver.kind == "dict" else None
     return set if isinstance(receiver, SetRef) else tuple if type(receiver) is tuple else None
@@ -100,7 +101,7 @@ def refuse_unhashable(value: Value) -> None:
     """
     for each in value if isinstance(value, tuple) else ():
         refuse_unhashable(each)
-    kinds = {ListRef: "list", DictRef: "dict", SetRef: "set"}
+    kinds = {ListRef: "list", Deque: "collections.deque", DictRef: "dict", SetRef: "set"}
     kind = kinds.get(type(value))
     if kind is not None and not (isinstance(value, SetRef) and value.frozen):
         raise CheckError("type", f"TypeError: unhashable type: '{kind}'")
