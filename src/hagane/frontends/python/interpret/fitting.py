@@ -24,9 +24,9 @@ _COUNTS: dict[type, dict[str, tuple[int, int]]] = {
     set: {"add": _ONE, "remove": _ONE, "discard": _ONE, "pop": _NONE, "clear": _NONE,
           "copy": _NONE, "symmetric_difference": _ONE, "symmetric_difference_update": _ONE,
           "issubset": _ONE, "issuperset": _ONE, "isdisjoint": _ONE},
-    deque: {"append": _ONE, "pop": _NONE, "insert": (2, 2), "index": (1, 3),
-            "appendleft": _ONE, "extend": _ONE, "extendleft": _ONE, "popleft": _NONE, "rotate": (0, 1), "clear": _NONE, "copy": _NONE, "reverse": _NONE,
-            "count": _ONE, "remove": _ONE},
+    deque: {"append": _ONE, "pop": _NONE, "insert": (2, 2), "index": (1, 3), "appendleft": _ONE,
+            "extend": _ONE, "extendleft": _ONE, "popleft": _NONE, "rotate": (0, 1),
+            "clear": _NONE, "copy": _NONE, "reverse": _NONE, "count": _ONE, "remove": _ONE},
 }  # fmt: skip
 
 
