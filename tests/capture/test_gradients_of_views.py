@@ -41,7 +41,7 @@ def _without(x: Any) -> Any:
 
 def _open(x: Any) -> Any:
     y = x * 2
-    return y.chunk(2), y[: x.shape[0] // 2], y[1:]
+    return y[: x.shape[0] // 2], y[1:], y[::2]
 
 
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
@@ -50,7 +50,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "of another result": lambda x: (lambda y: (y.t(), y, y[0], y.detach()))(x * 2),
     "of no result": lambda x: (lambda y: (y.t(), y[0], y.view(-1), y.detach()[1]))(x * 2),
     "copied": lambda x: (x.t().contiguous(), x.t().reshape(-1), x[[0, 1]], x.clone()),
-    "complex": lambda x: (torch.view_as_complex(x.reshape(3, 2, 2)), x * 1j),
+    "complex": lambda x: (2 * torch.view_as_complex(x.reshape(3, 2, 2)), x * 1j),
     "of a function": lambda x: Halved.apply(x) * 1,
     "a view of a function": lambda x: (Reversed.apply(x), Halved.apply(x).t(), x * 2),
     "without gradients": _without,

@@ -44,9 +44,10 @@ def recorded(
     new = [not (part.is_found or part.name in laid) for part in parts]
     names = [part.name for part, is_new in zip(parts, new, strict=True) if is_new]
     # Tensors that are no results, and of which several results are parts.
-    parts_of = {view.output: name for name, view in laid.items() if view.output not in ("", *kinds)}
+    inner = {n: view for n, view in laid.items() if view.output not in ("", *kinds)}
+    parts_of = {view.output: n for n, view in inner.items() if not (view.detached or view.still)}
     held.update((n, returned(held[n], kinds[n])) for n in kinds if n not in found)
-    held.update((n, returned(held[n], _TENSOR)) for n in parts_of)
+    held.update((view.output, returned(held[view.output], _TENSOR)) for view in inner.values())
 
     def run() -> list[Any]:
         lay_views(within, feeds, held, given)

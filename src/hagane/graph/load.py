@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
@@ -66,7 +65,7 @@ def load(source: ModelSource) -> ir.Model:
             if is_of_handler(error):
                 raise
             raise InvalidGraph(f"the model's functions cannot be inlined: {error}") from error
-    _part_outputs(model.graph)
+    _check_outputs(model.graph)
     verify(model)
     return model
 
@@ -108,26 +107,13 @@ def _since(name: str, domain: str, version: int) -> int | None:
     return since
 
 
-def _part_outputs(graph: ir.Graph) -> None:
-    """Give outputs names of their own: one that is listed again is a copy, ``y_again_1``."""
+def _check_outputs(graph: ir.Graph) -> None:
     if not graph.outputs:
         raise InvalidGraph("the model's graph has no outputs: a run would give nothing")
-    if len({value.name for value in graph.outputs}) == len(graph.outputs):
-        return
-    made = {value.name for value in (*graph.inputs, *graph.initializers.values())}
-    taken = made | {value.name for node in all_nodes(graph) for value in node.outputs}
-    seen: set[str | None] = set()
-    for place, value in enumerate(graph.outputs):
-        if value.name in seen:
-            numbered = (f"{value.name}_again_{number}" for number in count(1))
-            name = next(name for name in numbered if name not in taken)
-            node = ir.node("Identity", [value])
-            (again,) = node.outputs
-            again.name, again.type, again.shape = name, value.type, value.shape
-            graph.append(node)
-            graph.outputs[place] = again
-            taken.add(name)
-        seen.add(value.name)
+    names = [value.name for value in graph.outputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidGraph(f"the model's graph lists its output '{name}' twice")
 
 
 def _load_file(path: Path) -> ir.Model:

@@ -77,6 +77,7 @@ class Looping:
         length: The number of iterations; None where only its condition says it.
         turn: Runs the body, given the number of the iteration.
         mixing: Whether a number may be Python's or a scalar of NumPy, as the data decide.
+        goes: The condition of a while loop's head before the first iteration, else None.
     """
 
     def __init__(
@@ -87,7 +88,9 @@ class Looping:
         turn: Callable[[Dim], None],
         *,
         mixing: bool = False,
+        goes: Term | None = None,
     ):
+        self.goes = goes
         self.core, self.emit, self.knowledge = domain.core, domain.emit, domain.knowledge
         self.lists = domain.lists
         self.node, self.length, self.turn = node, length, turn
@@ -224,7 +227,7 @@ class Looping:
         self.rewind()
         first = carried.tensors(carried.start)
         limit = None if self.length is None else emit.value_of(emit.size(self.length))
-        goes = self._condition() if isinstance(self.node, ast.While) else None
+        goes = self.goes
         going = None if goes is None else as_value(emit, goes)
         body = Body.opened(emit, carried.leaf_types())
         found = self._iteration(body)

@@ -33,7 +33,7 @@ from hagane.frontends.python.values.values import (
 )
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
-from hagane.symbolic.term import Term
+from hagane.symbolic.term import TRUE, Term
 
 _MAX_ROUNDS = 8
 _BRANCH = 50  # values that cost as much to make as a branch
@@ -199,7 +199,8 @@ class Graph(Calling):
             if core.dead:
                 core.after((), breaks, entry)
                 return
-        self._loop(node, None, lambda k: core.execute(node.body), breaks, around=entry)
+        goes = core.as_term(condition)
+        self._loop(node, None, lambda k: core.execute(node.body), breaks, around=entry, goes=goes)
 
     def trial(self, *turns: Callable[[], object]) -> Trial:
         """Run iterations without leaving a trace; the cost is that of the last one.
@@ -255,6 +256,7 @@ class Graph(Calling):
         *,
         peeled: bool = False,
         around: PathCondition | None = None,
+        goes: Term | None = None,
     ) -> None:
         """Run a loop as one of the graph, and go on after it together with earlier breaks.
 
@@ -268,14 +270,16 @@ class Graph(Calling):
             outer: Breaks of iterations that ran before.
             peeled: Whether the first iteration was run for itself.
             around: The path in which those breaks lie; that of the loop if None.
+            goes: The condition of a while loop's head before it, which has been asked: to ask may
+                change things.
         """
         entry = self.knowledge.path
-        found = self.attempts(node, length, turn, mixing=peeled)
+        found = self.attempts(node, length, turn, mixing=peeled, goes=goes)
         if found is None:
             _refuse("the types of values keep changing from iteration to iteration")
         looping, odd, _ = found
         if odd is not None and not peeled:
-            self._first_apart(node, length, turn, outer)
+            self._first_apart(node, length, turn, outer, goes)
             return
         if odd is not None:
             self._refuse_change(*odd)
@@ -289,6 +293,7 @@ class Graph(Calling):
         turn: Callable[[Dim], None],
         *,
         mixing: bool = False,
+        goes: Term | None = None,
     ) -> tuple[Looping, Odd | None, bool] | None:
         """Try iterations until the types handed on are known.
 
@@ -299,12 +304,13 @@ class Graph(Calling):
             length: The number of iterations; None where only its condition says it.
             turn: Runs the body, given the number of the iteration.
             mixing: Whether a number may be Python's or a scalar of NumPy, as the data decide.
+            goes: As for :meth:`_loop`.
 
         Returns:
             The loop, values that no state holds, and whether the last attempt met an error; None
             if types keep changing.
         """
-        looping = Looping(self, node, length, turn, mixing=mixing)
+        looping = Looping(self, node, length, turn, mixing=mixing, goes=goes)
         for _ in range(_MAX_ROUNDS):
             before, self.lists.searched = self.lists.searched, set()
             try:
@@ -314,7 +320,7 @@ class Graph(Calling):
                 self.lists.searched |= before
             loose = looping.carried.loose if odd is not None or failed else set[int]()
             if self._stack({*loose, *tables}):
-                looping = Looping(self, node, length, turn, mixing=mixing)
+                looping = Looping(self, node, length, turn, mixing=mixing, goes=goes)
                 continue
             if odd is None and failed and not more and looping.carried.doubtful:
                 odd = next(iter(looping.carried.doubtful.values()))
@@ -361,6 +367,7 @@ class Graph(Calling):
         length: Dim | None,
         turn: Callable[[Dim], None],
         outer: Sequence[Exit],
+        goes: Term | None,
     ) -> None:
         begun: list[PathCondition] = []  # the path before the first iteration
 
@@ -370,15 +377,18 @@ class Graph(Calling):
 
         def others(breaks: list[Exit]) -> None:
             left = None if length is None else length - 1
-            self._loop(node, left, lambda k: turn(k + 1), breaks, peeled=True, around=begun[0])
+            more = None
+            if isinstance(node, ast.While):
+                more = core.as_term(core.condition(node.test))
+            self._loop(
+                node, left, lambda k: turn(k + 1), breaks, peeled=True, around=begun[0], goes=more
+            )
 
         core = self.core
         if length is not None:
             core.peel(node, length, first, outer, others)
             return
-        some: Value = True
-        if isinstance(node, ast.While):
-            some = core.decide(core.condition(node.test))
+        some: Value = True if goes is None or goes is TRUE else goes
         entry = self.knowledge.path
 
         def run() -> None:

@@ -408,7 +408,7 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     taken = any(value.name == name for value in emit.root.graph.inputs)
     full = f"{name}{suffix or ('.new' if taken else '')}"
     first = ""
-    if kind in _OBJECTS:
+    if kind.removeprefix("complex ") in _OBJECTS:
         _, first = _arguments(core).outputs.setdefault(id(of), (of, full))
     for output in emit.root.graph.outputs:  # an argument that is returned and changed
         node = output.producer()
