@@ -9,7 +9,14 @@ from functools import partial
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex.memory import COMPLEX
-from hagane.frontends.libraries.memory.viewing import Put, is_view, put_back, same
+from hagane.frontends.libraries.memory.seeing import seen_as
+from hagane.frontends.libraries.memory.viewing import (
+    COPYING_WHERE_NEEDED,
+    Put,
+    is_view,
+    put_back,
+    same,
+)
 from hagane.frontends.libraries.memory.writing import (
     Into,
     check_handed_on,
@@ -29,6 +36,8 @@ from hagane.frontends.python.values.memory import (
     base_of,
     lies_in_order,
     memory_of,
+    note_contiguous,
+    note_in_order,
     note_reshaped,
     own,
     share,
@@ -36,7 +45,10 @@ from hagane.frontends.python.values.memory import (
 from hagane.frontends.python.values.values import Host, ListRef, Tensor, Value
 
 # Functions that return the tensor itself if its elements lie in order.
-_CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
+_CONTIGUOUS = (
+    "torch.Tensor.contiguous", "torch.ravel", "torch.Tensor.ravel", "numpy.ascontiguousarray",
+    "numpy.ravel", "numpy.ndarray.ravel",
+)  # fmt: skip
 # Functions that return the tensor itself where they change nothing, and that are no views.
 _ITSELF = frozenset(
     f"torch.{room}{name}"
@@ -77,9 +89,17 @@ class SharingTables(LibraryTables):
             if isinstance(parts := core.heap[made], tuple):
                 core.heap[made] = self._noted_view(core, name, whole, parts)
             return made
-        if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
-            made = replace(made, value=core.op("Identity", made).value)
-        put = put_back(name, whole, made, lambda: core.emit.base_of(whole))
+        copies: bool | None = None
+        if isinstance(whole, Tensor) and isinstance(made, Tensor):
+            copies = self._certainly_copies(core, name, whole, made)
+            if copies:
+                made = copied(core, made, whole)
+                note_in_order(made.value)
+                return made
+            if copies is None and made.value is whole.value:
+                made = replace(made, value=core.op("Identity", made).value)
+                note_contiguous(made.value)
+        put = put_back(name, whole, made, lambda: core.emit.base_of(whole), copies)
         if put is not None:
             self._views[made.value] = whole, put
         elif not isinstance(whole, Tensor) or not isinstance(made, Tensor):
@@ -91,6 +111,20 @@ class SharingTables(LibraryTables):
         elif name.startswith(("torch.", "numpy.")) and not (is_view(name) or name in _ITSELF):
             return copied(core, made, whole)
         return self._shared(core, whole, made)
+
+    def _certainly_copies(self, core: Core, name: str, whole: Tensor, made: Tensor) -> bool | None:
+        """Whether a function that copies where it has to does; None where that is not known."""
+        orders = name in _CONTIGUOUS
+        if not orders and name.rpartition(".")[2] not in COPYING_WHERE_NEEDED:
+            return False
+        if whole.strides is None or made.shape is None:
+            return False if lies_in_order(whole.value) else None
+        strides, certain = (None, True) if orders else seen_as(core, whole, made.shape)
+        if strides is not None:
+            return False if certain else None
+        assert whole.shape is not None
+        # Of open sizes, some may be 1, and the whole lie in order.
+        return True if all(isinstance(n, int) for n in (*whole.shape, *whole.strides)) else None
 
     def _shared(self, core: Core, whole: Tensor, made: Tensor) -> Tensor:
         """Return a view of known content, which no operator took from the whole, as one of it."""
