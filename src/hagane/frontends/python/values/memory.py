@@ -48,6 +48,7 @@ COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.
 Written = frozenset[tuple[ir.Value, int, str]]
 WRITTEN = 0  # the key of it among the contents of objects
 STALE = -1  # the key of the objects that may have been changed under another name
+UNSET = -2  # the key of the names that some paths have not set
 
 
 @dataclass(slots=True)
@@ -306,7 +307,8 @@ def written_since(
 
 
 __all__ = [
-    "ARRAY", "COMPLEX", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
+    "ARRAY", "COMPLEX", "PART", "STALE", "UNSET", "WRITTEN", "Lazy", "Written", "base_of",
+    "has_others",
     "is_by_function",
     "is_same_view", "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of",
     "note_by_function",
