@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex.memory import COMPLEX
@@ -42,7 +43,7 @@ from hagane.frontends.python.values.memory import (
     own,
     share,
 )
-from hagane.frontends.python.values.values import Host, ListRef, Tensor, Value
+from hagane.frontends.python.values.values import DType, Host, ListRef, Tensor, Value
 
 # Functions that return the tensor itself if its elements lie in order.
 _CONTIGUOUS = (
@@ -60,7 +61,9 @@ _ITSELF = frozenset(
 _ARRAY_MAKERS = frozenset(
     ("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "empty",
      "full", "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "squeeze", "ravel",
-     "transpose", "broadcast_to", "view", "astype", "where", "tensordot", "select", "choose")
+     "transpose", "broadcast_to", "view", "astype", "where", "tensordot", "select", "imag",
+     "permute_dims", "moveaxis", "resize", "roll", "real_if_close", "isin", "cov", "i0",
+     "broadcast_arrays", "asarray_chkfinite", "require", "lib.stride_tricks.as_strided")
 )  # fmt: skip
 
 
@@ -258,15 +261,29 @@ class SharingTables(LibraryTables):
             found = self.call(core, place, [into.where, found, into.target], {})
             return self._like(core, found, into.target)
 
-        return self._written(core, into.target, "use its result, and leave out 'out'", made)
+        now = self._written(core, into.target, "use its result, and leave out 'out'", made)
+        if isinstance(now, Tensor) and now.kind == "numpy.ndarray":
+            self._arrays.add(now.value)  # no scalar, though it may have no axes
+        return now
 
     def _copied_to(
-        self, core: Core, dst: Tensor, src: Value, casting: Value = "", where: Value = True
-    ) -> None:
+        self, core: Core, dst: Tensor, src: Value, casting: Value = "same_kind",
+        where: Value = True,
+    ) -> None:  # fmt: skip
         """Write an array into another one where a condition holds (``numpy.copyto``)."""
-        del casting  # of types that NumPy refuses, a run of the program tells
-        target = Into(dst, where, [src], {})
         array = "numpy.asarray"
+        whole = dst.dtype.is_integer() and isinstance(src, int)
+        given = self.call(core, array, [src], {"dtype": DType(dst.dtype, "numpy")} if whole else {})
+        assert isinstance(given, Tensor)
+        weak = isinstance(src, int | float) and not dst.dtype.is_integer()
+        if not weak and not np.can_cast(given.dtype.numpy(), dst.dtype.numpy(), casting):
+            core.fail(
+                "dtype-mismatch",
+                f"TypeError: Cannot cast {core.show(given)} to {core.show(dst)} according to the "
+                f"rule '{casting}'",
+                remedy="write np.copyto(x, y, casting='unsafe'), or x[...] = y",
+            )
+        target = Into(dst, where, [given], {})
         self._into(core, "numpy.copyto", target, lambda a, k: self.call(core, array, a, k))
 
     def _on_diagonal(self, core: Core, a: Value, val: Value, wrap: Value = False) -> None:
@@ -321,9 +338,15 @@ class SharingTables(LibraryTables):
             given: The first argument; of a scalar, methods and views are scalars.
         """
         last = name.removeprefix("numpy.").removeprefix("ndarray.")
-        if not isinstance(made, Tensor) or made.shape != () or last not in _ARRAY_MAKERS:
+        if last not in _ARRAY_MAKERS:
             return made
-        keeps = name.startswith("numpy.ndarray.") or last in ("reshape", "squeeze", "transpose")
+        if isinstance(made, tuple):
+            for part in made:
+                self._noted(name, part, part)
+        if not isinstance(made, Tensor) or made.shape != ():
+            return made
+        keeps = name.startswith("numpy.ndarray.")
+        keeps = keeps or last in ("reshape", "squeeze", "transpose", "imag")
         if not (keeps and self.is_scalar(given)):
             self._arrays.add(made.value)
         return made
