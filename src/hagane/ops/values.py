@@ -45,7 +45,9 @@ def array_dtype(array: Array) -> ir.DataType:
 def tensor_to_array(tensor: ir.TensorProtocol) -> Array:
     """Return the content of ``tensor``; strings come as an object array of ``str``."""
     try:
-        return texts_of(tensor) if tensor.dtype == ir.DataType.STRING else np.asarray(tensor.numpy())
+        return (
+            texts_of(tensor) if tensor.dtype == ir.DataType.STRING else np.asarray(tensor.numpy())
+        )
     except Exception as error:
         if is_of_handler(error):
             raise
