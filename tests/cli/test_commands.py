@@ -51,6 +51,24 @@ def test_help_lists_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None
         assert f" {name} " in out
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["check"], "--input 'x=float32[batch, 3, height, width]'"),
+        (["check"], "as x=float32[batch, 3, height=224, width=224]; numbers"),
+        (["inspect"], "arguments: shown are the predicted peak, the values kept"),
+        (["chainer"], "its 'import chainer' finds hagane"),
+        (["prob", "check"], "exit 0 if all hold"),
+    ],
+)
+def test_help_of_a_subcommand_is_shown_as_written(
+    words: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, _ = call(capsys, *words, "--help")
+    assert status == 0
+    assert shown in " ".join(out.replace("│", " ").split())
+
+
 def test_run_reads_a_file_and_writes_outputs(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -73,8 +74,24 @@ def build_app(wanted: str) -> typer.Typer:
             app.add_typer(loaded.app, name=name, help=text)
         else:
             settings = getattr(loaded, "CONTEXT", None)
-            app.command(name, help=text, context_settings=settings)(loaded.command)
+            app.command(name, context_settings=settings)(loaded.command)
     return app
+
+
+def _as_written(command: Any) -> Any:
+    """Let a command and its subcommands show their help as it is written.
+
+    Rich takes brackets for markup, and only the first paragraph is wrapped as one.
+    """
+    from rich.markup import escape
+
+    for each in (command, *command.params):
+        text = getattr(each, "help", None) or ""
+        paragraphs = cleandoc(text).replace("``", "'").split("\n\n")
+        each.help = escape("\n\n".join(" ".join(one.split("\n")) for one in paragraphs))
+    for each in getattr(command, "commands", {}).values():
+        _as_written(each)
+    return command
 
 
 _LONGEST_NAME = 200  # characters of a path that an error shows
@@ -85,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     app = build_app(_subcommand(words))
     try:
-        app(words, prog_name="hagane")
+        _as_written(typer.main.get_command(app))(words, prog_name="hagane")
     except HaganeError as error:
         from hagane.cli.terminal.width import show
 
