@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it with status 130, while its modules load too."""
+    """Run the command line; Ctrl-C ends it with status 130, while its modules load too.
+
+    A standard stream that the caller has closed leads nowhere.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
     try:
         from hagane.cli import main as run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -67,6 +68,31 @@ def test_help_of_a_subcommand_is_shown_as_written(
     status, out, _ = call(capsys, *words, "--help")
     assert status == 0
     assert shown in " ".join(out.replace("│", " ").split())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is full")
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_full_disk_is_told(model: Path, buffered: str) -> None:
+    words = [sys.executable, "-m", "hagane", "run", str(model), "--input", "x=[[1,1,1],[2,2,2]]"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            words,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": buffered},
+        )
+    assert done.returncode == 2
+    assert done.stderr == "hagane: error: cannot write: No space left on device\n"
+
+
+def test_streams_that_the_caller_has_closed_lead_nowhere(model: Path) -> None:
+    words = [sys.executable, "-m", "hagane", "run", str(model), "--input", "x=[[1,1,1],[2,2,2]]"]
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&-', "sh", *words], capture_output=True, text=True, check=False
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")
 
 
 def test_run_reads_a_file_and_writes_outputs(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from inspect import cleandoc
@@ -95,6 +98,7 @@ def _as_written(command: Any) -> Any:
 
 
 _LONGEST_NAME = 200  # characters of a path that an error shows
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # writes, whose errors name no file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -102,22 +106,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     app = build_app(_subcommand(words))
     try:
-        _as_written(typer.main.get_command(app))(words, prog_name="hagane")
+        try:
+            _as_written(typer.main.get_command(app))(words, prog_name="hagane")
+        finally:
+            _flush()
     except HaganeError as error:
         from hagane.cli.terminal.width import show
 
         show(f"hagane: error: {error}", sys.stderr)
         raise SystemExit(2) from None
+    except BrokenPipeError:
+        raise SystemExit(1) from None  # as Click ends where the reader of the output is gone
     except OSError as error:
-        # A path that cannot be used, where the subcommand did not say so itself.
-        if error.filename is None or isinstance(error, BrokenPipeError):
+        # A path that cannot be used, where the subcommand did not say so itself, or a full disk.
+        if error.filename is None and error.errno not in _NO_ROOM:
             raise
         from hagane.cli.terminal.width import show
 
-        name = str(error.filename)
+        name = str(error.filename or "")
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-        show(f"hagane: error: cannot use '{name}': {error.strerror}", sys.stderr)
+        what = f"cannot use '{name}'" if name else "cannot write"
+        show(f"hagane: error: {what}: {error.strerror}", sys.stderr)
         raise SystemExit(2) from None
+
+
+def _flush() -> None:
+    """Write what the standard output holds; what fails is not tried again as Python ends."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def _subcommand(words: Sequence[str]) -> str:
