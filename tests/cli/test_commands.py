@@ -95,6 +95,20 @@ def test_streams_that_the_caller_has_closed_lead_nowhere(model: Path) -> None:
     assert (closed.returncode, closed.stderr) == (0, "")
 
 
+def test_characters_that_a_stream_lacks_are_escapes(tmp_path: Path) -> None:
+    program = tmp_path / "even.pml"
+    program.write_text("// \N{GREEK SMALL LETTER PI}\nflip(\N{GREEK SMALL LETTER PI})")
+    done = subprocess.run(
+        [sys.executable, "-m", "hagane", "prob", "solve", str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
+    )
+    assert done.returncode == 2
+    assert "'\\u03c0'" in done.stderr
+
+
 def test_run_reads_a_file_and_writes_outputs(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
