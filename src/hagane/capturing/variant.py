@@ -23,7 +23,7 @@ from hagane.capturing.leaves import (
     objects,
     replaced,
 )
-from hagane.capturing.results import can_be_rebuilt
+from hagane.capturing.results import can_be_rebuilt, leaves_of
 from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import as_array, returned
 from hagane.capturing.variables import is_variable
@@ -427,6 +427,8 @@ def made_variant(
         )
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])
+        if any(leaf.is_parameter for leaf in leaves_of(captured.structure)):
+            raise CaptureError(["the result is a torch.nn.Parameter that the call itself makes"])
         variant = Variant(pattern, reads, captured=captured)
         variant.prepare()
     except Obstacle as error:

@@ -177,7 +177,11 @@ class SharingTables(LibraryTables):
             check_writable(core, x, remedy, by_statement=by_statement)
             renewed: dict[ir.Value, Tensor] = {}
             views: dict[ir.Value, ir.Value] = {}
-            made = write(core, x, run(), renewed, views)
+            made = write(
+                core, x, run(), renewed, views,
+                lambda view, now: self.view_of(core, view, x, now, views)
+                if self._is_known_view(view, x) else None,
+            )  # fmt: skip
             renew = partial(self._renewed, core, x, made, renewed, views)
             for old, fresh in renewed.items():
                 if old in self._arrays:
@@ -202,6 +206,18 @@ class SharingTables(LibraryTables):
             return renewed.get(view.value, view)
         assert isinstance(made, Tensor)
         return self.view_of(core, view, x, made, views)
+
+    def _is_known_view(self, view: Tensor, whole: Tensor) -> bool:
+        """Whether a tensor was taken from another one by views that are all on record."""
+        value = view.value
+        while value is not whole.value:
+            if value in self._parts:
+                value = self._parts[value][0].value
+            elif value in self._views:
+                value = self._views[value][0].value
+            else:
+                return base_of(value) is whole.value
+        return True
 
     def view_of(
         self, core: Core, view: Tensor, whole: Tensor, now: Tensor,

@@ -65,7 +65,7 @@ _VIEWS = frozenset(
      "conj", "conj_physical", "resolve_conj", "resolve_neg", "as_strided", "get_item", "flat", "to",
      "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "cpu", "cuda",
      "numpy", "from_numpy", "as_tensor", "astype", "requires_grad_", "rearrange", "identity",
-     "alias", "sliding_window_view")
+     "alias", "sliding_window_view", "Parameter", "Buffer")
 )  # fmt: skip
 _LIBRARY_VIEWS = frozenset(
     ("numpy.flip", "numpy.flipud", "numpy.fliplr", "numpy.rot90", "torch.nn.Flatten.forward",
