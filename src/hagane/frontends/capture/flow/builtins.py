@@ -31,7 +31,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Expr
+from hagane.symbolic import Dim, Expr
 
 
 class Calling(Iterators):
