@@ -162,7 +162,7 @@ def test_the_new_content_of_an_argument_is_an_output(function: Any) -> None:
         (within, 2, r"follows others in one expression.* give it a statement of its own"),
         (growing, 2, r"a loop runs over a list that it changes; run over a copy, or use while"),
         (counted, 3, r"a set holds values that the data decide; use a list"),
-        (numbered, 2, r"would hold str\('row'\); its items have to be tensors of one type"),
+        (numbered, 4, r"a list is returned whose length the data decide, of str\('row'\)"),
     ],
 )
 def test_what_cannot_become_a_graph_is_named_with_its_place(

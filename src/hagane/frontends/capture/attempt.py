@@ -10,6 +10,7 @@ from hagane.frontends.capture.emitting.emitter import GraphEmitter
 from hagane.frontends.capture.flow.loops import Graph
 from hagane.frontends.capture.interface.state import Stateful
 from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.enter.roots import Root
 from hagane.frontends.python.interpret.running import Budget
 from hagane.frontends.python.interpret.tables import Tables
 
@@ -38,6 +39,7 @@ class Attempt:
         self.telling, self.empty = self.core.domain.telling, self.core.domain.empty
         self.loops = self.core.domain.known
         self.arguments: tuple[str, ...] = ()  # names, in the order of the signature
+        self.root: Root | None = None
 
     def watch(self) -> None:
         """Have the program's state looked at after each statement."""

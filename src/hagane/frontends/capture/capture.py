@@ -270,7 +270,7 @@ def _attempt(
     kinds: dict[str, str] = {}
     with DeepRecursion():
         try:
-            root = root_of(interpreter, found, types, named)
+            attempt.root = root = root_of(interpreter, found, types, named)
             observed.taken = set() if trains else _names_of(root)  # (models are arguments of steps)
             values = given(interpreter, kinds, root, types, named, attempt.names, held)
             attempt.arguments = tuple(values)
@@ -363,7 +363,9 @@ def _finished(
         try:
             structure = outputs(interpreter, result, "")
         except CheckError as error:
-            raise CaptureError([*_told(report), f"the result: {error.message}"]) from None
+            place = "" if attempt.root is None else f"{attempt.root.place_of_result()}: "
+            told = f"{place}the result: {error.message}"
+            raise CaptureError([*_told(report), told]) from None
         if later:
             _refuse_trained(attempt)
         for attribute in state:

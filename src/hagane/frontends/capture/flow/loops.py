@@ -410,7 +410,7 @@ class Graph(Calling):
             shown = [self.core.show(i) for c in (before, after) if isinstance(c, tuple) for i in c]
             raise refuse_items(" and ".join(dict.fromkeys(shown)) or "items of several forms")
         name = f"'{part}'" if isinstance(part, str) else "a list or object"
-        if isinstance(after, Unknown) and after.failed:
+        if isinstance(after, Unknown) and (after.failed or not after.told):
             _refuse(f"{name} in a loop whose number of iterations the data decide: {after.reason}")
         _refuse(
             f"{name} changes from {self.core.show(before)} to {self.core.show(after)} in a loop "

@@ -27,6 +27,10 @@ from hagane.frontends.python.values.values import (
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_PARTS = (ast.stmt, ast.ExceptHandler, ast.match_case)  # where a return may lie
+
+
 @dataclass(frozen=True, slots=True)
 class Root:
     """The callee of a check or a capture.
@@ -40,6 +44,20 @@ class Root:
     value: Value
     function: Function
     bound: bool
+
+    def place_of_result(self) -> str:
+        """Return file and line of the only ``return``, or of the function if there are others."""
+        node = self.function.node
+        waiting = list(node.body) if isinstance(node.body, list) else []
+        returns = []
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, ast.Return):
+                returns.append(part)
+            elif not isinstance(part, _INNER):
+                waiting += [one for one in ast.iter_child_nodes(part) if isinstance(one, _PARTS)]
+        line = returns[0].lineno if len(returns) == 1 else node.lineno
+        return f"{self.function.scope.file}:{line}"
 
     def arguments(self) -> list[str]:
         """Return the names of the arguments that a caller gives by position."""
