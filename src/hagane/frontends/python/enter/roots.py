@@ -48,8 +48,8 @@ class Root:
     def place_of_result(self) -> str:
         """Return file and line of the only ``return``, or of the function if there are others."""
         node = self.function.node
-        waiting = list(node.body) if isinstance(node.body, list) else []
-        returns = []
+        waiting: list[ast.AST] = list(node.body) if isinstance(node.body, list) else []
+        returns: list[ast.Return] = []
         while waiting:
             part = waiting.pop()
             if isinstance(part, ast.Return):
