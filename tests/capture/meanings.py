@@ -30,7 +30,7 @@ from tests.frontends.numpy_calls import ARRAYS
 from tests.frontends.test_real_layers import with_layer
 from tests.frontends.test_torch_table import SECTIONS
 
-MEANT = Path(__file__).parents[2] / "src/hagane/frontends/libraries/meant.py"
+MEANT = Path(__file__).parents[2] / "src/hagane/frontends/libraries/names/meant.py"
 
 
 _HEAD = '''"""Functions of libraries whose nodes compute their values; compared by running them.

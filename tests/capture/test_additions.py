@@ -13,7 +13,7 @@ import hagane.functions as F  # noqa: N812
 import hagane.links as L  # noqa: N812
 from hagane.checking import Request, check_source
 from hagane.errors import CaptureError
-from hagane.frontends.libraries.additions import HAGANE
+from hagane.frontends.libraries.names.additions import HAGANE
 
 
 def drawn(*shape: int, seed: int = 0) -> Any:

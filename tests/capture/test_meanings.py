@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hagane.frontends.libraries.meaning import MeaningTables
-from hagane.frontends.libraries.meant import MEANT
-from hagane.frontends.libraries.typed_only import TYPED_ONLY, reason_of
+from hagane.frontends.libraries.names.meant import MEANT
+from hagane.frontends.libraries.names.typed_only import TYPED_ONLY, reason_of
 
 from .meanings import CALLS, EXPRESSIONS, listed, numpy_outcome, outcome, outcomes
 

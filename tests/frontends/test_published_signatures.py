@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hagane.checking import SCRIPT, Request, check_source
-from hagane.frontends.libraries.left_out import LEFT_OUT
+from hagane.frontends.libraries.names.left_out import LEFT_OUT
 from hagane.frontends.libraries.table import Table
 from hagane.frontends.libraries.torch import signatures, stubs
 from hagane.frontends.libraries.torch.table import TORCH

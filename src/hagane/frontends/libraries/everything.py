@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hagane.frontends.libraries.additions import HAGANE
 from hagane.frontends.libraries.chainer import CHAINER
 from hagane.frontends.libraries.einops import EINOPS
+from hagane.frontends.libraries.names.additions import HAGANE
 from hagane.frontends.libraries.numpy import NUMPY
 from hagane.frontends.libraries.recording import TQDM
 from hagane.frontends.libraries.sklearn import SKLEARN

@@ -2,7 +2,7 @@
 
 The checker asks a table for types; many of its functions are typed without operators, or with
 operators that only have the same type. Names with the right values are listed in
-``meant.py``: each of them is compared with its library in tests/capture.
+``names/meant.py``: each of them is compared with its library in tests/capture.
 """
 
 from __future__ import annotations
@@ -13,27 +13,22 @@ from typing import Any
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries import meant
-from hagane.frontends.libraries.additions import MEANT as ADDITIONS
-from hagane.frontends.libraries.chainer.meant import MEANT as CHAINERS
 from hagane.frontends.libraries.chainer.table import VARIABLE
 from hagane.frontends.libraries.chainer.uncomputed import UNCOMPUTED
 from hagane.frontends.libraries.complex.memory import COMPLEX
-from hagane.frontends.libraries.einops import COMPOSED as EINOPS
-from hagane.frontends.libraries.ignored import check_ignored
 from hagane.frontends.libraries.memory.sharing import SharingTables
 from hagane.frontends.libraries.memory.turning import turn
 from hagane.frontends.libraries.memory.viewing import is_copy, spared
 from hagane.frontends.libraries.memory.writing import check_writable, copied, write, written_into
 from hagane.frontends.libraries.memory.written import IN_PLACE, is_in_place
-from hagane.frontends.libraries.numpy.composing import COMPOSED
+from hagane.frontends.libraries.names.compared import MEANT
+from hagane.frontends.libraries.names.ignored import check_ignored
+from hagane.frontends.libraries.names.structure import STRUCTURE
+from hagane.frontends.libraries.names.typed_only import DRAWN_LATE, reason_of, refusal
 from hagane.frontends.libraries.stacking import stacked
-from hagane.frontends.libraries.torch.composing import COMPOSED as TORCHS
 from hagane.frontends.libraries.torch.composing import PROGRAMS
 from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, REDRAWN, redrawn
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
-from hagane.frontends.libraries.torch.jacobians import FUNCTIONAL
-from hagane.frontends.libraries.typed_only import DRAWN_LATE, reason_of, refusal
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (
@@ -46,38 +41,7 @@ from hagane.frontends.python.values.values import (
     Wrapped,
 )
 
-# Operators that other packages add to PyTorch, and functions that return no tensor: tests of their
-# own compare them with their definition.
-_ADDED = frozenset(
-    ("torch.ops.torchvision.nms", "torch.ops.torchvision.roi_align", "numpy.fill_diagonal",
-     "numpy.copyto", "numpy.ndarray.fill", "torch.Tensor.fill_diagonal_",
-     "torch.autograd.grad", "torch.Tensor.requires_grad_", "torch.linalg.solve_ex",
-     "torch._subclasses.fake_tensor.is_fake", "torch.autograd.forward_ad.unpack_dual",
-     "torch.fx.experimental.proxy_tensor.get_proxy_mode", "torch.is_inference_mode_enabled",
-     "torch.distributed.is_available", "torch.distributed.is_initialized",
-     "torch.Tensor.requires_grad", "torch.Tensor.grad", "torch.spmm", "torch.sparse.mm",
-     *(f"torch.autocast.{name}" for name in ("__enter__", "__exit__", "__call__")),
-     *(f"torch.nn.Module.register_forward_{kind}hook" for kind in ("", "pre_")),
-     *(f"torch.utils.hooks.RemovableHandle.{name}" for name in ("remove", "__enter__", "__exit__")),
-     *(f"torch.nn.{name}.flatten_parameters" for name in ("RNN", "GRU", "LSTM")),
-     "torch.Tensor.__reversed__", "torch.nn.utils.rnn.pack_padded_sequence",
-     "torch.nn.utils.rnn.pad_packed_sequence", "torch.Tensor.register_hook",
-     *(f"torch.func.{name}" for name in (
-         "functional_call", "vmap", "<vmap>", "grad", "grad_and_value", "<grad>",
-         "<grad_and_value>", "vjp", "jvp", "jacrev", "<jacrev>", "jacfwd", "<jacfwd>", "hessian",
-         "<hessian>")), *(f"torch.autograd.functional.{name}" for name in FUNCTIONAL),
-     "torch.utils.checkpoint.checkpoint_sequential", "torch.vmap", "numpy.ndarray.sort",
-     "numpy.ndarray.partition", "numpy.ndarray.is_integer", "numpy.ndarray.__float__",
-     "numpy.ndarray.__int__", "torch.Tensor.__float__", "torch.Tensor.__int__",
-     *(f"torch.distributions.Distribution.{name}" for name in (
-         "log_prob", "cdf", "entropy", "mean", "variance", "stddev", "mode",
-         "covariance_matrix", "_validate_args")), "torch.distributions.kl_divergence",
-     *(f"torch.distributions.transforms.Transform.{name}" for name in (
-         "__call__", "log_abs_det_jacobian", "inv")),
-     *(f"numpy.{name}.at" for name in ("add", "subtract", "multiply", "maximum", "minimum")))
-)  # fmt: skip
 _NOT_IN_PLACE = ("requires_grad_", "ix_")
-MEANT = meant.MEANT | CHAINERS | ADDITIONS | _ADDED | COMPOSED | TORCHS | EINOPS
 # Makers of objects: the operators are in the use of these.
 _MAKING = ("__init__",)
 
@@ -130,7 +94,7 @@ class MeaningTables(SharingTables):
         if self._frame is not None and self._frame is core.frame:
             return run()
         self._used(name)
-        if name in _STRUCTURE:
+        if name in STRUCTURE:
             return run()
         refused = not self._trusting and not (name in DRAWN and core.emit.draws_noise)
         if refused and name not in DRAWN_LATE:
@@ -434,63 +398,6 @@ class MeaningTables(SharingTables):
         return isinstance(part, Tensor | list | ListRef | Many)
 
 
-# Calls of the program's own objects, and containers of them; reports, which compute nothing.
-_STRUCTURE = frozenset(
-    f"chainer.{name}"
-    for name in (
-        "Variable.dtype", "Variable.xp", "Variable.device", "backends.cuda.to_cpu", "cuda.to_cpu",
-        "backends.cuda.to_gpu", "cuda.to_gpu",
-        "Sequential.forward", "report", "reporter.report", "Link.device", "as_array",
-        "get_device", "backend.get_device", "dataset.concat_examples",
-        "dataset.convert.concat_examples",
-        "backend.get_array_module", "backends.cuda.get_array_module", "cuda.get_array_module",
-        "Link.init_scope", "Link.children",
-        "Link.links", "Link.namedlinks", "Link.params", "Link.namedparams", "Link.count_params",
-        "Chain.__getitem__", "using_config.__enter__", "using_config.__exit__",
-        "no_backprop_mode.__enter__", "no_backprop_mode.__exit__",
-        "force_backprop_mode.__enter__", "force_backprop_mode.__exit__",
-        *(f"{container}.{method}" for container in ("ChainList", "Sequential")
-          for method in ("__iter__", "__getitem__", "__len__")),
-        *(f"links.{link}.{method}" for link in ("LSTM", "StatefulPeepholeLSTM", "GRU",
-                                                "StatefulZoneoutLSTM", "StatefulGRU",
-                                                "StatefulMGU")
-          for method in ("reset_state", "set_state")),
-    )
-) | {
-    "numpy.ndarray.dtype", "torch.nn.Module.to", "torch.optim.swa_utils.AveragedModel.forward"
-} | frozenset(
-    f"torch.nn.{name}"
-    for name in (
-        "Sequential.forward", "ModuleList.forward", "DataParallel.forward",
-        "parallel.DataParallel.forward", "Module.__call__", "Module.__getattr__",
-        *(f"Module.{method}" for method in (
-            "children", "named_children", "modules", "named_modules", "parameters",
-            "named_parameters", "buffers", "named_buffers", "get_submodule", "register_buffer",
-            "register_parameter", "register_module", "add_module")),
-        *(f"{container}.{method}" for container in ("Sequential", "ModuleList", "ModuleDict",
-                                                    "ParameterList", "ParameterDict")
-          for method in ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys",
-                         "values", "children", "modules")),
-    )
-) | {"torch.Tensor.device", "torch.Tensor.layout",
-     *(f"torch.Tensor.{name}" for name in (
-         "is_cpu", "is_quantized", "is_nested", "is_mps", "is_meta", "is_xpu", "is_xla",
-         "is_ipu", "is_maia", "is_mtia", "is_mkldnn", "is_vulkan", "is_sparse_csr",
-         "is_inference")),
-     "torch._C._log_api_usage_once", "torch.nn.Buffer", "torch.nn.parameter.Buffer",
-     *(f"torch.{name}" for name in ("is_autocast_enabled", "is_autocast_cpu_enabled",
-                                    "get_autocast_dtype", "get_autocast_cpu_dtype",
-                                    "promote_types", "result_type", "can_cast")),
-     "torch.is_grad_enabled", "torch.are_deterministic_algorithms_enabled",
-     "torch.jit.annotate", "torch.jit.isinstance", "torch.autograd.Function.apply",
-     "torch.autograd.function.Function.apply",
-     *(f"torch.{manager}.{method}"
-       for manager in ("utils._contextlib._DecoratorContextManager", "set_grad_enabled",
-                       "autograd.set_grad_enabled", "autograd.grad_mode.set_grad_enabled")
-       for method in ("__enter__", "__exit__", "__call__")),
-     *(f"torch.autograd.function.FunctionCtx.{name}" for name in (
-         "save_for_backward", "save_for_forward", "mark_non_differentiable", "mark_dirty",
-         "set_materialize_grads"))}  # fmt: skip
 # Methods that change the axes of a tensor in place: all its names have others, and no view.
 _TURNING = ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "resize", "set")
 # Methods that give a tensor a new content, by the functions that make a tensor of it.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hagane.frontends.libraries.left_out import LEFT_OUT
+from hagane.frontends.libraries.names.left_out import LEFT_OUT
 from hagane.frontends.libraries.naming import Names, real_named
 from hagane.frontends.libraries.torch.members import refuse_member
 from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries.left_out import LEFT_OUT
 from hagane.frontends.libraries.lifting import RealNames
 from hagane.frontends.libraries.memory.written import (
     IN_PLACE,
@@ -19,6 +18,7 @@ from hagane.frontends.libraries.memory.written import (
     noted,
 )
 from hagane.frontends.libraries.named_results import with_class
+from hagane.frontends.libraries.names.left_out import LEFT_OUT
 from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch import aten

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from hagane.errors import HaganeError
-from hagane.frontends.libraries.ignored import WITHOUT_EFFECT
+from hagane.frontends.libraries.names.ignored import WITHOUT_EFFECT
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.values import (

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.listing import listed, number
+from hagane.frontends.libraries.names.typed_only import reason_of
 from hagane.frontends.libraries.torch.memory import FORMATS, strides_in
 from hagane.frontends.libraries.torch.operands import (
     axis,
@@ -32,7 +33,6 @@ from hagane.frontends.libraries.torch.recording import (
     refuse_numpy,
 )
 from hagane.frontends.libraries.torch.table import TORCH
-from hagane.frontends.libraries.typed_only import reason_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.strides import dense, is_one, strides_of

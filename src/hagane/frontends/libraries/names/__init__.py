@@ -1,0 +1,1 @@
+"""Names of libraries: which are computed, typed alone, left out or refused, and why."""
