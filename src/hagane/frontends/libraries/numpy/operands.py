@@ -168,6 +168,12 @@ def new(t: Core, dtype: ir.DataType, shape: Sequence[Dim], known: Any = None) ->
         if isinstance(size, int) and size < 0:
             t.fail("value", f"ValueError: negative dimensions are not allowed: {size}")
     if known is not None and np.size(known) > MAX_CONTENT:
+        content = np.asarray(known)
+        if t.emit.builds and content.dtype.kind in "biuf":
+            numbers = ir.tensor(content.astype(dtype.numpy()))
+            whole: Tensor = t.op("Constant", value=numbers, kind=KIND)
+            whole.known = None
+            return whole
         known = None
     x = t.emit.new(dtype, tuple(shape), kind=KIND, known=known)
     if known is not None:  # an array, not a number of the program
