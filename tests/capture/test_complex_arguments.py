@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import copy
 from typing import Any
 
@@ -168,3 +169,22 @@ def test_later_calls_take_complex_arrays_in_any_order_of_memory() -> None:
         a, b = drawn(3, dtype=kind), drawn(3, dtype=kind)
         for left, right in ((a, b), (b, a), (a[::-1], b), (a, b[::-1])):
             np.testing.assert_allclose(compiled(left, right), np.dot(left, right), 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+def test_complex_numbers_of_python_stay_those() -> None:
+    def made(x: float, y: float) -> Any:
+        z = complex(x, y)
+        w = z * 2 if x > 1 else -z
+        return z, z * 2 + 1j, -z, z**2, w, z.conjugate(), cmath.exp(z), cmath.rect(x, y), np.sqrt(z)
+
+    compiled = hagane.compile(made, fullgraph=True)
+    for numbers in ((1.0, 2.0), (3.0, 2.5), (0.5, -1.0)):
+        expected, found = made(*numbers), compiled(*numbers)
+        assert [type(z) for z in found] == [type(z) for z in expected]
+        np.testing.assert_allclose(found, expected, 1e-12)
+
+
+def test_whether_complex_arrays_are_close_is_a_truth_value() -> None:
+    z = drawn(3)
+    assert hagane.compile(lambda z: np.allclose(z, z), fullgraph=True)(z) is True

@@ -120,7 +120,7 @@ def test_names_and_classes_of_numpy_are_those_of_the_running_python() -> None:
     from fractions import Fraction
 
     _alike(lambda f: (
-        np.abs is np.absolute, np.conj is np.conjugate, np.abs == np.absolute,
+        +True, np.abs is np.absolute, np.conj is np.conjugate, np.abs == np.absolute,
         issubclass(np.recarray, np.ndarray), issubclass(np.float32, np.floating),
         issubclass(np.float64, float), issubclass(np.int64, np.floating),
         np.can_cast("i4", "S4"), np.can_cast("i4", "i8"), np.issubdtype("S1", np.bytes_),

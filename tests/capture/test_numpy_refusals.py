@@ -10,6 +10,8 @@ import pytest
 import hagane
 from hagane.errors import CaptureError
 
+OBJECTS = np.array([1, "m", 2.5], dtype=object)
+
 
 def _with_infinity(whole: Any, x: Any) -> Any:
     if x[0] > 0:
@@ -42,6 +44,7 @@ def test_refused_calls_say_why() -> None:
         "integer; give the array an element type that holds it": (
             lambda z, x: _with_infinity(np.zeros(3, int), x)
         ),
+        "an array of objects": lambda z, x: (x, OBJECTS[1]),
     }
     for told, call in calls.items():
         with pytest.raises(CaptureError) as raised:

@@ -89,13 +89,14 @@ def test_results_that_the_program_reads_on_are_no_copies() -> None:
         lambda x: torch.tensor(1000000007) ** x,
         lambda x: x**x,
         lambda x: x**5,
+        lambda x: torch.tensor(6) ** x,
         lambda x: (x * torch.tensor([1000000007, 5915587277, 3, 1])).sum(-1) % 30000,
         lambda x: torch.sum(x * 1000000007 ** torch.arange(4)),
     ],
 )
 def test_integers_are_exact_and_wrap_around(function: Any) -> None:
-    for x in ([0, 1, 2, 3], [5, 40, 39, 63], [7, 15, 3, 1 << 20]):
-        agree(function, ["int64[n]"], [np.array(x)[:4]], 0)
+    for x in ([0, 1, 2, 3], [5, 40, 39, 63], [7, 15, 3, 1 << 20], [64, 65, 1 << 62, 100]):
+        agree(function, ["int64[4]"], [np.array(x)], 0)
 
 
 def test_sums_of_small_integers_stay_sums() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.ops.builder import op
+from hagane.ops.builder.control import loop
 from hagane.ops.functions.numbers.elementary import add, div, mul, sub, where
 
 _INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 _EXACT = 3  # ONNX Runtime multiplies for exponents up to this one
 _LARGE = 1 << 31  # sums of products with such numbers may pass 2⁵³
 _HALF = 1 << 32
-_BITS = 6  # of an exponent: more than 63 factors pass every range
 # Operators whose result is large where an operand is.
 _HANDING = frozenset(
     ("Mul", "Add", "Sub", "Neg", "Where", "Identity", "Reshape", "Transpose", "Unsqueeze",
@@ -36,27 +36,40 @@ def rounds(node: ir.Node) -> bool:
 
 
 def power(node: ir.Node, known: dict[str, Any]) -> Any:
-    """Return a power by squares; exponents above 63 count as 62 or 63."""
+    """Return a power by squares, modulo the number of values of its type."""
     del known
     base, exponent = node.inputs
     assert base is not None
     dtype = base.dtype
     assert dtype is not None
     given = _known(exponent)
-    bits = _BITS if given is None or not given.size else int(given.max()).bit_length()
     left: Any = op("Cast", exponent, to=dtype)
     one, two = (np.array(n, dtype.numpy()) for n in (1, 2))
-    if given is None:
-        most = np.array(62, dtype.numpy())
-        left = where(op("Greater", left, most), add(most, op("Mod", left, two)), left)
-    found: Any = op("Expand", one, op("Shape", add(base, left)))
-    square: Any = base
-    for place in range(bits):
+
+    def step(left: Any, square: Any, found: Any) -> tuple[Any, Any, Any]:
         is_odd = op("Equal", op("Mod", left, two), one)
-        found = mul(found, where(is_odd, square, one))
-        if place < bits - 1:
-            left, square = div(left, two), mul(square, square)
+        return div(left, two), mul(square, square), mul(found, where(is_odd, square, one))
+
+    found: Any = op("Expand", one, op("Shape", add(base, left)))
+    if given is None or not given.size:
+        last = loop(
+            None,
+            _any_above_zero(left),
+            (left, base, found),
+            lambda number, going, *states: (_any_above_zero(states[0]), *step(*states)),
+        )
+        return last[2]
+    square: Any = base
+    for _ in range(int(given.max()).bit_length()):
+        left, square, found = step(left, square, found)
     return found
+
+
+def _any_above_zero(x: Any) -> Any:
+    most = op(
+        "ReduceMax", op("Cast", op("Reshape", x, np.array([-1])), to=ir.DataType.INT64), keepdims=0
+    )
+    return op("Greater", most, np.array(0, np.int64))
 
 
 def total(node: ir.Node, known: dict[str, Any]) -> Any:

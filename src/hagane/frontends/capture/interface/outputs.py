@@ -403,7 +403,8 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     if kind in _OBJECTS:
         given, held = _arguments(core).path_of_tensor(tensor), held_tensor(core, tensor)
     if tensor.dtype in COMPLEX:
-        kind = f"complex {kind}"
+        number = core.tables.complex_parts.is_number(tensor)
+        kind = f"complex {'number' if number else kind}"
         tensor = core.tables.complex_parts.joined(core, tensor)
     made_here = tensor.parameter and not given and held is None and kind == "torch.Tensor"
     name = path or "output"

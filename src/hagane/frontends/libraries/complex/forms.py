@@ -255,7 +255,8 @@ def _are_close(call: Call) -> Value:
             close = op("Or", close, op("And", RULES["isnan"](a), RULES["isnan"](b)))
     if call.last == "isclose":
         return close
-    return call.core.tables.call(call.core, "numpy.all", [close], {})
+    whole = call.core.tables.call(call.core, "numpy.all", [close], {})
+    return call.core.as_truth(call.core.as_term(call.core.truth(whole)))
 
 
 def _are_equal(call: Call) -> Value:

@@ -63,6 +63,7 @@ class ComplexParts:
     def __init__(self) -> None:
         self._pairs: dict[ir.Value, Pair] = {}
         self._memory = SharedMemory()
+        self._numbers: set[ir.Value] = set()  # Python's, no scalars of NumPy
 
     def result(
         self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
@@ -82,6 +83,10 @@ class ComplexParts:
             CheckError: The function has no formula here.
         """
         found = self._result(core, name, arguments, keywords, typed, again)
+        own = " " in name or name.endswith(".conjugate")  # Python's numbers have it, too
+        own = own and all(not isinstance(x, Tensor) or self.is_number(x) for x in arguments)
+        if own and isinstance(found, Tensor) and found.dtype in COMPLEX:
+            self._numbers.add(found.value)
         if found is not NotImplemented and is_view(name.replace(" ", ".")) and arguments:
             self._note_shared(arguments[0], found)
         return found
@@ -336,7 +341,14 @@ class ComplexParts:
         with interpreting(core.emit):
             (a, b), (c, d) = ([cast(_array(y, double), double) for y in pair] for pair in parts)
             found = (a if d is None else sub(a, d)), (c if b is None else add(c, b))
-        return self.wrapped(core, found, "numpy.ndarray", None)
+        made = self.wrapped(core, found, "numpy.ndarray", None)
+        if isinstance(made, Tensor):
+            self._numbers.add(made.value)
+        return made
+
+    def is_number(self, x: Tensor) -> bool:
+        """Whether a complex tensor is a number of Python, as ``complex(x, y)`` makes one."""
+        return x.value in self._numbers
 
     def chosen(
         self, core: Core, yes: Tensor, no: Tensor, choose: Callable[[Tensor, Tensor], Value]
@@ -358,6 +370,8 @@ class ComplexParts:
         found = tuple(choose(a, b) for a, b in zip(*pairs, strict=True))
         made = self.wrapped(core, found, yes.kind, None)
         assert isinstance(made, Tensor)
+        if self.is_number(yes) and self.is_number(no):
+            self._numbers.add(made.value)
         return made
 
     def wrapped(self, core: Core, found: Any, kind: str, promised: Tensor | None) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hagane.frontends.libraries.memory.viewing import is_view
 from hagane.frontends.libraries.memory.writing import tensors_in
-from hagane.frontends.libraries.table import arguments_of, takes
+from hagane.frontends.libraries.table import arguments_of, places_of, takes
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import own
 from hagane.frontends.python.values.values import Instance, ListRef, Tensor, Value
@@ -83,6 +83,18 @@ def apart_from_out(
     return {key: value for key, value in keywords.items() if key != "out"}, out
 
 
+def _array_for_result(
+    name: str, handler: Any, arguments: Sequence[Value], keywords: Mapping[str, Value]
+) -> Tensor | None:
+    """Return the array that a function of NumPy is given for its result; None without one."""
+    names = places_of(handler) if name.startswith("numpy.") else []
+    if "out" not in names:  # ufuncs see to theirs
+        return None
+    place = names.index("out")
+    out = keywords.get("out", arguments[place] if place < len(arguments) else None)
+    return out if isinstance(out, Tensor) else None
+
+
 def _held(core: Core, value: Value) -> Iterator[Tensor]:
     if isinstance(value, ListRef):
         value = core.unwrap_shallow(value)
@@ -94,6 +106,8 @@ def noted(
     made: Value,
 ) -> Value:  # fmt: skip
     """Return the result of a call; note what that has written, and whose memory the result has."""
+    if isinstance(made, Tensor):
+        made = _array_for_result(name, handler, arguments, keywords) or made
     if core.emit.writes is None:
         return made
     targets = list(written(core, name, handler, arguments, keywords))

@@ -277,7 +277,7 @@ class Operators(Comparisons):
             found = self.method_of(value, f"__{_UNARY[kind][0]}__")
             if found is not MISSING:
                 return self.call(found, [], {})
-        if kind is ast.UAdd and is_number(value):
+        if kind is ast.UAdd and is_number(value) and not isinstance(value, bool):  # +True is 1
             return value
         return apply_plain(_UNARY[kind][1], value)
 

@@ -38,7 +38,11 @@ class ComplexNumbers(Protocol):
         ...
 
     def number(self, core: Core, real: Value, imaginary: Value) -> Value:
-        """Return ``real + imaginary * 1j`` as a scalar of NumPy."""
+        """Return ``real + imaginary * 1j``, a number of Python."""
+        ...
+
+    def is_number(self, x: Tensor) -> bool:
+        """Whether a complex tensor is a number of Python."""
         ...
 
 

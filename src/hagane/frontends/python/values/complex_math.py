@@ -52,6 +52,8 @@ def _polar(z: Any) -> tuple[float, float]:
 
 
 def _rect(r: Any, phi: Any) -> complex:
+    if r == 0 and not math.isfinite(phi):
+        return 0j  # no angle of 0 is not a number
     return complex(r * math.cos(phi), r * math.sin(phi))
 
 
