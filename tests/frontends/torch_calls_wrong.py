@@ -218,7 +218,7 @@ x: float32[2, 3, 4]; y: float32[2, 3, 5]; z: float32[3, 4]; v: float32[4]; i: in
     x[torch.tensor([[0, 1]]), torch.tensor([0, 1, 2])]
     x[0] = z[:2]; x
     x[:, 0] = z; x
-    x[b] = v; x
+    x[b] = q; x
     x[:, 5] = 1; x
     x.gather(1, i)
     x.gather(1, x)
