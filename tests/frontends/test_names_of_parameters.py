@@ -146,6 +146,33 @@ def test_arguments_by_name(program: Any) -> None:
                 np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+def named(x: Any) -> Any:
+    return (
+        (x + 0).fill_(value=3), (x * 2).copy_(other=x), torch.fill_(input=x + 0, value=2),
+        torch.mm(x[None], mat2=x[:, None]), torch.polar(abs=x.abs(), angle=x * 0).real,
+        torch.isin(element=2, test_elements=x), torch.isin(elements=x, test_elements=x + 1),
+    )  # fmt: skip
+
+
+def test_parameters_that_tables_name_otherwise_are_those_of_pytorch() -> None:
+    session = hagane.InferenceSession(hagane.capture(named, "float32[n]"))
+    x = np.float32([-2, 0.5, 3])
+    found = [one.tolist() for one in session.run(None, {"x": x})]
+    assert found == [one.tolist() for one in named(torch.tensor(x))]
+    assert found[1] == [-2, 0.5, 3]
+
+
+def sparse(x: Any) -> Any:
+    places = torch.sparse_coo_tensor([[0, 1], [1, 2]], [1.0, 2.0], (3, 4))
+    return torch.sparse.mm(places, torch.ones(4, 8)), torch.stft(x, 2)
+
+
+def test_places_are_lists_and_steps_of_windows_are_at_least_one() -> None:
+    report = hagane.check(sparse, "float32[9]")
+    (error,) = report.errors
+    assert "expected hop_length > 0, a quarter of n_fft=2 by default, got 0" in error.message
+
+
 def angles(x: Any) -> Any:
     return np.angle(z=x, deg=True), np.angle(x + 1j * x, deg=True), np.angle(x)
 

@@ -104,6 +104,18 @@ CLEAN = {
 }
 
 
+def test_a_place_in_a_file_is_a_number(tmp_path: Path) -> None:
+    report = checked(
+        tmp_path,
+        """
+        words = open("a.txt").read().split()
+        torch.tensor([words.index("b")]).view(1, 1)
+        torch.zeros(3)[words.count("b")].view(1)
+        """,
+    )
+    assert (report.errors, report.unknown) == ([], [])
+
+
 @pytest.mark.parametrize("text", CLEAN.values(), ids=list(CLEAN))
 def test_values_from_outside_are_followed(text: str, tmp_path: Path) -> None:
     report = checked(tmp_path, text)

@@ -329,6 +329,7 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     x.zero_()
     x.fill_(3)
     x.copy_(y)
+    x.copy_(other=y)
     x.relu_()
     x.fill_diagonal_(2.0)
     x.gt_(0)

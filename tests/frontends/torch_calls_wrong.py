@@ -15,12 +15,15 @@ x: float32[2, 3, 4]; y: float32[2, 3, 5]; z: float32[3, 4]; v: float32[4]; i: in
     x.transpose("a", 1)
     torch.cat(x, dim=None)
     torch.relu(x, colour=3)
+    torch.full_like(x, value=3)
     x.mean(1, True, 3)
     torch.diagonal(x, offset=[1])
     torch.meshgrid(2, v)
     torch.stft(i[0], 2, return_complex=True)
     torch.stft(x[0] * 1j, 2, onesided=True, return_complex=True)
     torch.istft(q * 1j, 4)
+    torch.stft(x[0, 0], 2, return_complex=True)
+    torch.istft(x[0, :2] * 1j, 2)
     torch.istft(q, 8)
     torch.meshgrid(v, d[0, 0])
     torch.broadcast_tensors(2, v)
@@ -215,7 +218,7 @@ x: float32[2, 3, 4]; y: float32[2, 3, 5]; z: float32[3, 4]; v: float32[4]; i: in
     x[torch.tensor([[0, 1]]), torch.tensor([0, 1, 2])]
     x[0] = z[:2]; x
     x[:, 0] = z; x
-    x[b] = v; x
+    x[b] = q; x
     x[:, 5] = 1; x
     x.gather(1, i)
     x.gather(1, x)

@@ -285,16 +285,16 @@ class MeaningTables(SharingTables):
                     f"'{name.rpartition('.')[2]}' of an array without axes changes nothing if it "
                     "is a scalar of NumPy; assign a new value",
                 )
+            given = {"fill_value" if key == "value" else key: keywords[key] for key in keywords}
             made = self._written(core, x, f"make a new tensor with {filling}", lambda: core.op(
                 "Identity", self._within(core, filling, lambda: _super(self).call(
-                    core, filling, arguments, keywords
+                    core, filling, arguments, given
                 )),
             ))  # fmt: skip
             return None if name.startswith("numpy.") else made
-        if name == "torch.Tensor.copy_" and isinstance(x, Tensor) and len(arguments) > 1:
-            return self._written(core, x, "make a new tensor", lambda: self._like(
-                core, arguments[1], x
-            ))  # fmt: skip
+        source = arguments[1] if len(arguments) > 1 else keywords.get("other")
+        if name == "torch.Tensor.copy_" and isinstance(x, Tensor) and source is not None:
+            return self._written(core, x, "make a new tensor", lambda: self._like(core, source, x))
         made = self._within(
             core, name, lambda: _super(self).call_method(core, name, arguments, keywords)
         )

@@ -22,7 +22,6 @@ from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.builder import interpreting
 from hagane.ops.schema import onnx_schema
 from hagane.passes.legalise import broadcast, inputs, meaning, ml, resize, scan
-from hagane.passes.legalise.outputs import part_outputs
 from hagane.passes.legalise.rewrite import Site
 
 Adapter: TypeAlias = Callable[[Site], None]
@@ -164,6 +163,8 @@ def legalise(model: ir.Model) -> None:
     for domain in opsets:
         model.opset_imports[domain] = CURRENT_OPSETS.get(domain, opsets[domain])
     if len({value.name for value in model.graph.outputs}) < len(model.graph.outputs):
+        from hagane.passes.legalise.outputs import part_outputs  # few models need it
+
         part_outputs(model.graph)
 
 

@@ -75,8 +75,11 @@ def _refuse_misfit(
     if name.startswith(METHODS):
         arguments = arguments[1:]
     found: list[_Misfit] = []
+    theirs: dict[str, str] = {}
+    if core.emit.builds:  # a graph's meaning is asked for by the names that the tables have
+        theirs = {own: told for told, own in TORCH.parameters.get(name, {}).items()}
     for overload in overloads:
-        misfit = _misfit(core, overload, arguments, keywords)
+        misfit = _misfit(core, overload, arguments, keywords, theirs)
         if misfit is None:
             return
         found.append(misfit)
@@ -95,6 +98,7 @@ def _misfit(
     overload: Sequence[Parameter],
     arguments: Sequence[Value],
     keywords: Mapping[str, Value],
+    theirs: Mapping[str, str],
 ) -> _Misfit | None:
     """Return why a call does not fit one signature; None if it may."""
     placed = [p for p in overload if not p.by_name]
@@ -110,7 +114,7 @@ def _misfit(
             return _Misfit(place, f"expected at most {counted} by place, got {len(arguments)}")
     named = {p.name: p for p in overload}
     for key, value in keywords.items():
-        own = key if key in named else TORCH.synonyms.get(key, key)
+        own = key if key in named else theirs.get(key, TORCH.synonyms.get(key, key))
         own = "input" if key == "self" and "input" in named else own
         if own not in named or own in given:
             again = "got several values for" if own in given else "has no"

@@ -37,6 +37,8 @@ _CONVERTING = (
     "short",
 )
 _LAYOUT = ["* memory_format:*="]
+# What the stubs have as a tensor, and the parser takes as lists, too.
+_LISTED = {"sparse_coo_tensor": ("indices:T", "indices:*")}
 _MODULES = ("special", "linalg", "fft", "nn.functional")  # which have schemas, and no stubs
 
 
@@ -127,7 +129,7 @@ def signatures() -> dict[str, list[str]]:
     builtin = type(torch.add)
     for name, told in plain.items():
         if isinstance(getattr(torch, name, None), builtin):
-            found[f"torch.{name}"] = told
+            found[f"torch.{name}"] = [one.replace(*_LISTED.get(name, ("", ""))) for one in told]
     for module in _MODULES:
         for name, function in vars(attrgetter(module)(torch)).items():
             if not isinstance(function, builtin):

@@ -75,9 +75,8 @@ _PARAMETERS = {
     "tensor_split": {"tensor_indices_or_sections": "indices_or_sections"},
     "cholesky_solve": {"input": "B", "input2": "L"}, "hspmm": {"mat1": "input"},
     "orgqr": {"input": "A", "input2": "tau"}, "ormqr": {"input2": "tau", "input3": "other"},
-    "full_like": {"value": "fill_value"},  # which Tensor.fill_ is
     "_grouped_mm": {"input": "mat_a", "mat2": "mat_b"},
-    "resize": {"size": "shape"}, "resize_": {"size": "shape"},
+    "resize": {"size": "shape"}, "resize_": {"size": "shape"}, "set_": {"source": "other"},
     **{name: {"indices": "sections"} for name in ("hsplit", "vsplit", "dsplit")},
 }  # fmt: skip
 for _name, _own in _PARAMETERS.items():

@@ -211,7 +211,8 @@ class Calls(LibraryCalls):
             case Choice():
                 return self.either(function, lambda f: self.call(f, arguments, keywords))
             case Unknown():
-                return function
+                counting = function in self.from_outside.counting
+                return self.emit.fresh("place") if counting else function
         raise CheckError("call", f"{self.show(function)} cannot be called")
 
     # Functions of the program.

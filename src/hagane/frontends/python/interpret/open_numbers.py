@@ -40,6 +40,7 @@ _TRUTH = frozenset(("bias", "affine"))  # of no effect on types
 _FLOAT = frozenset(("p", "dropout", "eps", "momentum", "negative_slope", "lr", "weight_decay"))
 _KINDS = ((_WHOLE, int), (_TRUTH, bool), (_FLOAT, float))
 _DEVICES = frozenset(("cpu", "cuda", "xpu", "mps"))  # a number behind them says which
+_COUNTING = frozenset(("index", "count", "find", "rfind"))  # methods of texts and lists
 _NAMED = {"int": int, "float": float, "bool": bool}
 
 
@@ -97,9 +98,14 @@ class OpenNumbers(Core):
 
     def part_from_outside(self, value: Outside, key: Value) -> Value:
         """Return an item or an attribute of a value from outside: the same one each time."""
-        if self.emit.builds or type(value) is not Outside:
+        counts = isinstance(key, str) and key in _COUNTING
+        if self.emit.builds or (type(value) is not Outside and not counts):
             return value
-        return self.from_outside.parts.setdefault((value, key), Outside(value.reason, value.told))
+        known = self.from_outside
+        part = known.parts.setdefault((value, key), Outside(value.reason, value.told))
+        if counts:
+            known.counting.add(part)
+        return part
 
     def as_annotated(self, annotation: ast.expr | None, value: Value) -> Value:
         """Return a value from outside as the number that an annotation says it is."""

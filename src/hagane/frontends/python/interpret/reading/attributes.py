@@ -109,7 +109,7 @@ class Access(Items):
     def find_attribute(self, value: Value, name: str) -> Value:
         """Return an attribute, ``MISSING`` if there is none."""
         match value:
-            case Outside() if type(value) is Outside:
+            case Outside():
                 return self.part_from_outside(value, name)
             case Unknown():
                 return value

@@ -268,12 +268,12 @@ for _name in (
 
 
 @TORCH.method("copy_", "set_")
-def copy_(t: Core, self: Value, src: Value, *_: Value, **__: Value) -> Tensor:
+def copy_(t: Core, self: Value, other: Value, *_: Value, **__: Value) -> Tensor:
     """Copy a tensor into this one; it has to broadcast to it."""
     from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
     from hagane.frontends.libraries.torch.functions.numbers.storing import same_place
 
-    x = need_tensor(t, src, "src")
+    x = need_tensor(t, other, "other")
     made = t.emit.new(self.dtype, broadcast_shape(t, self, x))
     same_place(t, self, made)
     return self

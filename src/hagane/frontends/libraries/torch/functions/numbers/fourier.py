@@ -121,6 +121,15 @@ _frequencies("fft.fftfreq", half=False)
 _frequencies("fft.rfftfreq", half=True)
 
 
+def _hop(t: Core, n_fft: Value, hop_length: Value) -> Value:
+    """Return how far windows lie apart, which is a quarter of one where nothing else is said."""
+    hop = floordiv(n_fft, 4) if hop_length is None else hop_length
+    if isinstance(hop, int) and hop <= 0:
+        t.fail("value", f"expected hop_length > 0, a quarter of n_fft={n_fft} by default, "
+               f"got {hop}")  # fmt: skip
+    return hop
+
+
 @TORCH.function("stft", methods=("stft",))
 def stft(
     t: Core, input: Value, n_fft: Value, hop_length: Value = None, win_length: Value = None,
@@ -132,7 +141,7 @@ def stft(
     shape = shape_of(t, x)
     if len(shape) not in (1, 2):
         t.fail("rank", f"stft takes (time) or (batch, time), got {t.show(x)}", x)
-    hop = floordiv(n_fft, 4) if hop_length is None else hop_length
+    hop = _hop(t, n_fft, hop_length)
     if isinstance(window, Tensor):
         expected = n_fft if win_length is None else win_length
         if t.emit.differ(shape_of(t, window, 1, "window")[0], expected):
@@ -178,7 +187,7 @@ def istft(
     is_known = isinstance(shape[-2], int) or onesided is not None
     if is_known and t.emit.differ(shape[-2], rows):
         t.fail("shape-mismatch", f"expected {rows} frequencies (axis -2), got {t.show(x)}", x)
-    hop = floordiv(n_fft, 4) if hop_length is None else hop_length
+    hop = _hop(t, n_fft, hop_length)
     if isinstance(window, Tensor):
         expected = n_fft if win_length is None else win_length
         if t.emit.differ(shape_of(t, window, 1, "window")[0], expected):
