@@ -1,6 +1,7 @@
 """PyTorch: the meaning of its names to the checker (https://pytorch.org/docs/stable/)."""
 
 from hagane.frontends.libraries.torch import composing
+from hagane.frontends.libraries.torch.element_types import checked
 from hagane.frontends.libraries.torch.functions import in_place
 from hagane.frontends.libraries.torch.functions.arrays import (
     asking,
@@ -83,5 +84,6 @@ PARTS = (
 )  # fmt: skip
 in_place.enter()
 TORCH.fitting = fitting
+TORCH.checked = checked
 
 __all__ = ["PARTS", "TORCH"]

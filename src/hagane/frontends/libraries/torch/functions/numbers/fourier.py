@@ -9,6 +9,7 @@ from hagane.frontends.libraries.torch.functions.arrays.creating import made, pla
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     as_float,
+    at_least,
     axes,
     axis,
     category,
@@ -133,6 +134,8 @@ def stft(
     if len(shape) not in (1, 2):
         t.fail("rank", f"stft takes (time) or (batch, time), got {t.show(x)}", x)
     hop = floordiv(n_fft, 4) if hop_length is None else hop_length
+    at_least(t, n_fft, 1, "n_fft")
+    at_least(t, hop, 1, "hop_length")
     if isinstance(window, Tensor):
         expected = n_fft if win_length is None else win_length
         if t.emit.differ(shape_of(t, window, 1, "window")[0], expected):
