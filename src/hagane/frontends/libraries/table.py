@@ -114,6 +114,8 @@ class Table:
         fitting: A context around a call, which refuses one that the library's own parser of
             arguments would refuse.
         checked: Makes a call, unless the library's operators have no code for it.
+        lay: Notes how the results of a call lie in memory: called with the interpreter, the name,
+            the arguments, those by name, and what the call returned.
     """
 
     root: str
@@ -137,6 +139,7 @@ class Table:
     set_item: Callable[[Core, Tensor, Value, Value], None] | None = None
     fitting: Around = lambda *_: nullcontext()
     checked: Checked = lambda core, name, arguments, keywords, run: run()
+    lay: Callable[[Core, str, Sequence[Value], Mapping[str, Value], Value], None] = lambda *_: None
 
     def function(self, *names: str, methods: Sequence[str] = ()) -> Callable[[_F], _F]:
         """Register a function under names below the root, and as methods of tensors."""

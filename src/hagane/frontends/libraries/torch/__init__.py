@@ -55,6 +55,7 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import attending as layers_attending
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
+from hagane.frontends.libraries.torch.published.layouts import lay
 from hagane.frontends.libraries.torch.signatures import fitting
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training import (
@@ -85,5 +86,6 @@ PARTS = (
 in_place.enter()
 TORCH.fitting = fitting
 TORCH.checked = checked
+TORCH.lay = lay
 
 __all__ = ["PARTS", "TORCH"]
