@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hagane.frontends.libraries.torch import element_types
+from hagane.frontends.libraries.torch.published import element_types
 from hagane.frontends.libraries.torch.table import TORCH
 
 from .checking import check_text

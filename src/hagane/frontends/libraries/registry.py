@@ -23,8 +23,8 @@ from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch import aten
 from hagane.frontends.libraries.torch.members import refuse_arrays, refuse_data
-from hagane.frontends.libraries.torch.out import refuse_out
-from hagane.frontends.libraries.torch.overflow import need_room
+from hagane.frontends.libraries.torch.published.out import refuse_out
+from hagane.frontends.libraries.torch.published.overflow import need_room
 from hagane.frontends.libraries.torch.recording import (
     following,
     freeze,

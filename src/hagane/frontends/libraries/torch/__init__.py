@@ -1,7 +1,6 @@
 """PyTorch: the meaning of its names to the checker (https://pytorch.org/docs/stable/)."""
 
 from hagane.frontends.libraries.torch import composing
-from hagane.frontends.libraries.torch.element_types import checked
 from hagane.frontends.libraries.torch.functions import in_place
 from hagane.frontends.libraries.torch.functions.arrays import (
     asking,
@@ -55,6 +54,7 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import attending as layers_attending
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
+from hagane.frontends.libraries.torch.published.element_types import checked
 from hagane.frontends.libraries.torch.published.layouts import lay
 from hagane.frontends.libraries.torch.signatures import fitting
 from hagane.frontends.libraries.torch.table import TORCH

@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from hagane.errors import HaganeError
 from hagane.frontends.libraries.torch.operands import is_scalar, result_dtype
-from hagane.frontends.libraries.torch.overflow import refuse_overflow
+from hagane.frontends.libraries.torch.published.overflow import refuse_overflow
 from hagane.frontends.libraries.torch.signatures import METHODS
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core

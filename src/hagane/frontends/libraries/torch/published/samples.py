@@ -1,8 +1,9 @@
 """Element types that PyTorch's operators take on the CPU, as its own samples of calls show them.
 
-``python -m hagane.frontends.libraries.torch.samples`` writes the table ``element_types.txt``, which
-``element_types.py`` reads; it needs an installed PyTorch with what its tests need, and minutes. An
-operator takes a type if PyTorch's list of operators says so, or if one of its samples runs.
+``python -m hagane.frontends.libraries.torch.published.samples`` writes the table
+``element_types.txt``, which ``element_types.py`` reads; it needs an installed PyTorch with what its
+tests need, and minutes. An operator takes a type if PyTorch's list of operators says so, or if one
+of its samples runs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from hagane.frontends.libraries.torch.element_types import TEXTS, TYPES, texts_of, written
+from hagane.frontends.libraries.torch.published.element_types import TEXTS, TYPES, texts_of, written
 from hagane.frontends.libraries.torch.signatures import METHODS, table
 from hagane.frontends.libraries.torch.table import TORCH
 
