@@ -262,7 +262,7 @@ def _is(name: str, other: str) -> bool:
 def _told(calls: Mapping[str, _Found]) -> dict[str, str]:
     """Return what the table tells of a function, by the texts that calls give it.
 
-    Of calls with certain texts, only types that samples with these have may be refused.
+    Of calls with certain texts, types that only samples with other texts have are not refused.
     """
     takes: set[str] = set().union(*(own.takes for own in calls.values()))
     varied: defaultdict[str, set[str]] = defaultdict(set)
@@ -273,8 +273,9 @@ def _told(calls: Mapping[str, _Found]) -> dict[str, str]:
     if not operands:
         return {}
     told = " ".join(["promoted"] * any(own.promotes for own in calls.values()) + operands)
+    drawn = set().union(*varied.values())
     by_texts = {
-        texts: own.takes | ({*TYPES} - set().union(*own.operands.values()))
+        texts: own.takes | (drawn - set().union(*own.operands.values()))
         for texts, own in calls.items()
     }
     alike = all(types == takes for types in by_texts.values())
