@@ -450,7 +450,7 @@ def masked_fill(t: Core, input: Value, mask: Value, value: Value) -> Tensor:
     return t.op(
         "Where",
         m,
-        to_tensor(t, value, x.dtype) if not isinstance(value, Tensor) else cast(t, value, x.dtype),
+        cast(t, to_tensor(t, value, x.dtype), x.dtype),
         x,
     )
 
