@@ -501,4 +501,50 @@ a: float64[n=2]; u: uint8[n=2]; s: int16[n=2]; j: int32[n=2]; g: bfloat16[n=2]; 
     torch.round(f)
     torch.complex(z, z) * 2
     torch.complex(z, z) + a
+h: float16[4, 4]; c: complex64[4, 4]; i: int64[4, 4]; b: bool[4, 4]; x: float32[4, 4]; u: uint8[4]
+    h.masked_fill(b, float("-inf"))
+    h.masked_fill(b, -65504.0)
+    i.masked_fill(b, -2)
+    b.masked_fill(b, 300)
+    u.fill_(-1)
+    torch.full((2,), -255, dtype=torch.uint8)
+    torch.tensor(1e9, dtype=torch.float16)
+    F.conv2d(i[None, None], i[None, None, :2, :2])
+    F.conv2d(c[None, None], c[None, None, :2, :2], c[0, :1])
+    F.conv1d(i[None].int(), i[:2, :, None].int())
+    F.conv_transpose2d(i[None, None], i[None, None, :2, :2])
+    F.linear(c, c, c[0])
+    F.linear(i, i, i[0])
+    F.softsign(i)
+    F.tanhshrink(i)
+    F.pairwise_distance(i, i)
+    F.pairwise_distance(c, c)
+    F.pairwise_distance(x, x, p=-1.0)
+    F.l1_loss(c, c)
+    F.l1_loss(i, i, reduction="sum")
+    F.triplet_margin_loss(c, c, c)
+    F.poisson_nll_loss(i, i)
+    F.poisson_nll_loss(i, i, full=True, reduction="none")
+    F.cosine_embedding_loss(i, i, i[0])
+    F.cosine_embedding_loss(i, x, torch.ones(4), reduction="none")
+    F.multilabel_margin_loss(x[0, 0], i[0, 0] * 0)
+    torch.mean(i, dtype=torch.float32)
+    F.softmax(i, -1, dtype=torch.float16)
+    torch.matmul(x, x, out=torch.empty(4, 4))
+    torch.add(i, i, out=torch.empty(4, 4))
+    torch.cumsum(x, 0, out=i.clone())
+    torch.cov(x, fweights=i[0].abs() + 1)
+    torch.div(i, 2, rounding_mode="trunc")
+    F.pad(b, (1, 1))
+    F.interpolate(u[None, None, None], scale_factor=2)
+    nn.Softsign()(i)
+    nn.MaxPool2d(2)(i[None])
+    nn.AvgPool2d(2)(i[None])
+    i & 2
+    F.rrelu(h)
+    x.double() * 1j
+    x * 1j
+    i * 1j
+    x.double() + c[0, 0]
+    i - ~b.int()
 """

@@ -23,6 +23,8 @@ from hagane.frontends.libraries.naming import is_of_program
 from hagane.frontends.libraries.objects import Objects
 from hagane.frontends.libraries.torch import aten
 from hagane.frontends.libraries.torch.members import refuse_arrays, refuse_data
+from hagane.frontends.libraries.torch.published.out import refuse_out
+from hagane.frontends.libraries.torch.published.overflow import need_room
 from hagane.frontends.libraries.torch.recording import (
     following,
     freeze,
@@ -117,9 +119,12 @@ class LibraryTables(Objects, RealNames):
     def unary(self, core: Core, name: str, value: Tensor) -> Value:
         """Return an operator applied to a tensor."""
         core.emit.kind = value.kind
-        run = self._of(value).unary
+        table = self._of(value)
+        run = table.unary
         assert run is not None
-        return run(core, name, value)
+        return table.checked(
+            core, f"{value.kind}.{name}", [value], {}, lambda: run(core, name, value)
+        )
 
     def tensor_item(self, core: Core, value: Tensor, index: Value) -> Value:
         """Return ``value[index]``."""
@@ -136,6 +141,8 @@ class LibraryTables(Objects, RealNames):
         run = self._of(value).set_item
         assert run is not None
         refuse_write(core, value, "x[…] = y")
+        if value.kind == "torch.Tensor":
+            need_room(core, value.dtype, item, "a number", stores=True)
         run(core, value, index, item)
 
     def set_needs(self, core: Core, x: Tensor, value: Value) -> None:
@@ -177,7 +184,7 @@ class LibraryTables(Objects, RealNames):
                 handler, as_written = table.functions[name], (arguments, keywords)
                 arguments, keywords = table.named(handler, name, arguments, keywords)
                 refuse_arrays(core, name, arguments, keywords)
-                given, out = apart_from_out(name, handler, keywords)
+                given = apart_from_out(name, handler, keywords)
                 with following(core, name), table.fitting(core, name, *as_written):
                     made = self._in_context(
                         core, name, arguments, given,
@@ -185,7 +192,9 @@ class LibraryTables(Objects, RealNames):
                     )  # fmt: skip
                 if "requires_grad" in keywords and isinstance(made, Tensor):
                     made = need_gradients(core, made, keywords["requires_grad"])
-                if out is not None:
+                out = keywords.get("out")
+                if table.root == "torch" and isinstance(out, Tensor) and isinstance(made, Tensor):
+                    refuse_out(core, name, made, out)
                     made = self.call_method(core, "torch.Tensor.type_as", [made, out], {})
                 return with_class(name, noted(core, name, handler, arguments, keywords, made))
             if name in table.layers:
@@ -303,13 +312,15 @@ class LibraryTables(Objects, RealNames):
         run: Callable[[Sequence[Value], Mapping[str, Value]], Value], layer: Instance | None,
     ) -> Value:  # fmt: skip
         """Call a function of PyTorch in the element types that contexts around it ask for."""
+        checked = self.by_tensor["torch.Tensor"].checked
         if not core.heap[core.variables]:
-            return run(arguments, keywords)
+            return checked(core, name, arguments, keywords, lambda: run(arguments, keywords))
         from hagane.frontends.libraries.torch.training.casting import casted, narrowed, result_of
 
         given, named, dtype = casted(core, name, arguments, keywords)
         if layer is None:
-            return result_of(core, run(given, named), dtype)
+            made = checked(core, name, given, named, lambda: run(given, named))
+            return result_of(core, made, dtype)
         with narrowed(core, name, layer):
             return result_of(core, run(given, named), dtype)
 

@@ -28,6 +28,10 @@ from hagane.ops.builder import interpreting
 from hagane.symbolic import Expr
 
 Handler = Callable[..., Value]
+# A context around a call, given its name and its arguments.
+Around = Callable[[Core, str, Sequence[Value], Mapping[str, Value]], AbstractContextManager[None]]
+# Makes a call, given its name, its arguments and what makes it.
+Checked = Callable[[Core, str, Sequence[Value], Mapping[str, Value], Callable[[], Value]], Value]
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
 
@@ -109,6 +113,7 @@ class Table:
         strict: Functions, and modules of functions, that take no other names.
         fitting: A context around a call, which refuses one that the library's own parser of
             arguments would refuse.
+        checked: Makes a call, unless the library's operators have no code for it.
         lay: Notes how the results of a call lie in memory: called with the interpreter, the name,
             the arguments, those by name, and what the call returned.
     """
@@ -132,9 +137,8 @@ class Table:
     unary: Callable[[Core, str, Tensor], Value] | None = None
     item: Callable[[Core, Tensor, Value], Value] | None = None
     set_item: Callable[[Core, Tensor, Value, Value], None] | None = None
-    fitting: Callable[
-        [Core, str, Sequence[Value], Mapping[str, Value]], AbstractContextManager[None]
-    ] = lambda *_: nullcontext()
+    fitting: Around = lambda *_: nullcontext()
+    checked: Checked = lambda core, name, arguments, keywords, run: run()
     lay: Callable[[Core, str, Sequence[Value], Mapping[str, Value], Value], None] = lambda *_: None
 
     def function(self, *names: str, methods: Sequence[str] = ()) -> Callable[[_F], _F]:

@@ -73,14 +73,12 @@ def is_in_place(handler: Any, arguments: Sequence[Value], keywords: Mapping[str,
     return keywords.get("inplace", given) is True
 
 
-def apart_from_out(
-    name: str, handler: Any, keywords: Mapping[str, Value]
-) -> tuple[Mapping[str, Value], Tensor | None]:
+def apart_from_out(name: str, handler: Any, keywords: Mapping[str, Value]) -> Mapping[str, Value]:
     """Return the keywords without a tensor for the result that a function of PyTorch lacks."""
     out = keywords.get("out")
     if not isinstance(out, Tensor) or not name.startswith("torch.") or takes(handler, "out"):
-        return keywords, None
-    return {key: value for key, value in keywords.items() if key != "out"}, out
+        return keywords
+    return {key: value for key, value in keywords.items() if key != "out"}
 
 
 def _array_for_result(

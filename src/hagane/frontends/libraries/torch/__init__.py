@@ -54,6 +54,7 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import attending as layers_attending
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
+from hagane.frontends.libraries.torch.published.element_types import checked
 from hagane.frontends.libraries.torch.published.layouts import lay
 from hagane.frontends.libraries.torch.signatures import fitting
 from hagane.frontends.libraries.torch.table import TORCH
@@ -84,6 +85,7 @@ PARTS = (
 )  # fmt: skip
 in_place.enter()
 TORCH.fitting = fitting
+TORCH.checked = checked
 TORCH.lay = lay
 
 __all__ = ["PARTS", "TORCH"]

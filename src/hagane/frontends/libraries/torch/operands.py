@@ -133,13 +133,16 @@ def _result_dtype(values: Sequence[Value]) -> ir.DataType:
     result: ir.DataType | None = None
     for found in groups:
         if found is not None and (result is None or category(found) > category(result)):
-            result = found if result is None or found in _COMPLEX else _of_category(result, found)
+            result = found if result is None else _of_category(result, found)
     assert result is not None
     return result
 
 
 def _of_category(result: ir.DataType, dtype: ir.DataType) -> ir.DataType:
-    # An integer tensor with a float of Python becomes float32, not float64.
+    # An integer tensor with a float of Python becomes float32, not float64; floats with a complex
+    # number have the parts that they are.
+    if dtype in _COMPLEX and category(result) == 2:
+        return complex_dtype(result)
     return dtype if category(dtype) > category(result) else result
 
 

@@ -17,6 +17,10 @@ def triplet_margin_with_distance_loss(
     """Return by how much the distance to the positive comes too near that to the negative."""
     import torch
 
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"expected reduction to be one of none, mean, sum, got {reduction!r}")
+    if margin <= 0:
+        raise ValueError(f"expected a margin greater than 0, got {margin}")
     measure = (
         torch.nn.functional.pairwise_distance if distance_function is None else distance_function
     )
@@ -52,6 +56,10 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
         places = list(range(input.dim()))
     else:
         places = [dim] if isinstance(dim, int) else list(dim)
+    if edge_order not in (1, 2):
+        raise RuntimeError(f"expected 1 or 2 as edge_order, got {edge_order}")
+    if len({place % max(input.dim(), 1) for place in places}) < len(places):
+        raise RuntimeError(f"dim={dim} names an axis twice")
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(places)
     found = []
     for place, step in zip(places, steps, strict=True):
@@ -96,6 +104,13 @@ def linear_cross_entropy(
     import torch
 
     places = list(linear_weight.shape[1:-1])
+    if places and input.dim() < 2:
+        raise RuntimeError(
+            f"expected a batch (N, {linear_weight.shape[-1]}) for weights of shape "
+            f"{tuple(linear_weight.shape)}, got {tuple(input.shape)}"
+        )
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("expected no ignore_index where targets are probabilities")
     flat = linear_weight.flatten(0, -2)
     bias = linear_bias if linear_bias is None else linear_bias.flatten()
     logits = torch.nn.functional.linear(input, flat, bias)

@@ -69,7 +69,7 @@ def _refuse_misfit(
     core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value]
 ) -> None:
     """Refuse a call that fits none of the signatures of a function of PyTorch's own."""
-    overloads = _table().get(name)
+    overloads = table().get(name)
     if overloads is None:
         return
     if name.startswith(METHODS):
@@ -179,7 +179,7 @@ def _of_several(core: Core, values: Sequence[Value]) -> frozenset[str]:
 
 
 @cache
-def _table() -> dict[str, list[list[Parameter]]]:
+def table() -> dict[str, list[list[Parameter]]]:
     """Return the signatures of each function, those of methods without the receiver."""
     text = files(__package__).joinpath("signatures.txt").read_text(encoding="utf-8")
     found, plain = {}, set[str]()
@@ -222,4 +222,4 @@ def parameters_of(text: str) -> list[Parameter]:
     return found
 
 
-__all__ = ["METHODS", "Parameter", "as_method", "fitting", "parameters_of"]
+__all__ = ["METHODS", "Parameter", "as_method", "fitting", "parameters_of", "table"]

@@ -32,6 +32,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.values import (
     DType,
@@ -382,10 +383,16 @@ def new(t: Core, self: Value, *data: Value, device: Value = None, **keywords: Va
 _PARTS = (FLOAT, ir.DataType.DOUBLE)  # of complex numbers
 
 
+def _refuse_half(*parts: Tensor) -> None:
+    if all(part.dtype == ir.DataType.FLOAT16 for part in parts):
+        raise CheckError(OPEN, "complex numbers of halves (torch.complex32) are not understood")
+
+
 @TORCH.function("complex", "polar")
 def complex_(t: Core, real: Value, imag: Value) -> Tensor:
     """Return a complex tensor from two real ones of one element type."""
     a, b = need_tensor(t, real, "real"), need_tensor(t, imag, "imag")
+    _refuse_half(a, b)
     if a.dtype != b.dtype or a.dtype not in _PARTS:
         t.fail(
             "dtype-mismatch",
@@ -409,6 +416,7 @@ def view_as_complex(t: Core, input: Value) -> Tensor:
     shape = shape_of(t, input)
     if not shape or t.emit.differ(shape[-1], 2):
         t.fail("shape-mismatch", f"expected a last axis of 2, got {t.show(input)}", input)
+    _refuse_half(input)
     if input.dtype not in _PARTS:
         t.fail("dtype-mismatch", f"expected float32 or float64, got {t.show(input)}", input,
                remedy="convert it, as in .to(torch.float32)")  # fmt: skip

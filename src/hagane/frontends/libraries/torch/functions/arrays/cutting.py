@@ -14,6 +14,7 @@ from hagane.frontends.libraries.torch.operands import (
     INT64,
     at_least,
     axis,
+    category,
     expect_axes,
     need_tensor,
     own_axis,
@@ -209,6 +210,9 @@ def narrow(t: Core, input: Value, dim: Value, start: Value, length: Value) -> Te
     x = need_tensor(t, input, "input")
     shape = shape_of(t, x)
     place = own_axis(t, dim, x)
+    if isinstance(start, Tensor) and category(start.dtype) != 1:
+        t.fail("dtype-mismatch", f"expected an integer as start, got {t.show(start)}", start,
+               remedy="convert it with .long()")  # fmt: skip
     first, count = size(t, start), size(t, length)
     at_least(t, count, 0, "length")
     if isinstance(first, int) and first < 0:

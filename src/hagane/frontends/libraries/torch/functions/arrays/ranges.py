@@ -69,6 +69,8 @@ def arange(
     if default == FLOAT and category(dtype_of(dtype, FLOAT)) == 1:
         return _cut_to_integers(t, start, end, step, dtype_of(dtype), device_of(device))
     if all(map(is_plain, (start, end, step))):
+        if not all(map(math.isfinite, (start, end, step))):
+            t.fail("value", f"expected finite numbers, got a range from {start} to {end}")
         if step == 0 or (end - start) * step < 0:
             t.fail("value", f"arange from {start} to {end} cannot be reached with step {step}")
         known = np.arange(start, end, step)

@@ -10,6 +10,7 @@ import numpy as np
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
     INT64,
     as_float,
     cast,
@@ -19,6 +20,7 @@ from hagane.frontends.libraries.torch.operands import (
     need_tensor,
     promote,
     promoted,
+    real_dtype,
     same_dtype,
     shape_of,
 )
@@ -85,8 +87,12 @@ def _elementwise(
             need_float(t, y, "target")
             if name == "binary_cross_entropy":
                 same_dtype(t, x, y, "input and target")
+        if name == "huber_loss" and isinstance(given["delta"], int | float) and given["delta"] <= 0:
+            t.fail("value", f"expected a delta greater than 0, got {given['delta']}")
         need_reduction(t, reduction, ("batchmean",) if name == "kl_div" else ())
         dtype = promoted(x.dtype, y.dtype)
+        if name == "poisson_nll_loss" and category(dtype) < 2:  # of exponentials and logarithms
+            dtype = FLOAT
         shape = broadcast_shape(t, x, y)
         _no_pairs(t, name, x, y, shape)
         if name in _WARNED:
@@ -96,6 +102,7 @@ def _elementwise(
                 _fits(t, given[what], x, what)
         # PyTorch computes this one in place in what the target gives.
         told = y.dtype if name == "binary_cross_entropy_with_logits" else dtype
+        told = real_dtype(dtype) if name == "l1_loss" else told  # of distances
         typed = t.emit.typed(name, [x, y], told, reduction_shape(reduction, shape))
         if category(dtype) != 2:
             return typed
@@ -402,7 +409,7 @@ def ranking_loss(
     given = promote(t, input1, input2, target)
     x, other, y = (as_float(t, one) for one in given)
     made = t.emit.typed("Loss", [input1, input2], x.dtype, reduction_shape(reduction, shape))
-    if _overflows(given[0]):
+    if _overflows(given[0]) or made.dtype != x.dtype:
         return made
     return computed(t, made, lambda: losses.reduced(
         losses.margin_ranking(x, other, y, margin), reduction))  # fmt: skip
@@ -420,8 +427,8 @@ def cosine_embedding_loss(
         t.fail("rank", f"expected (batch, features) and targets (batch,), got {t.show(input1)} "
                f"and {t.show(target)}", input1, target)  # fmt: skip
     pairs = broadcast_shape(t, t.emit.new(input1.dtype, shape[:-1]), target)
-    made = t.emit.typed("Loss", [input1, input2], input1.dtype, reduction_shape(reduction, pairs))
-    x, other, y = promote(t, input1, input2, target)
+    x, other, y = (as_float(t, one) for one in promote(t, input1, input2, target))
+    made = t.emit.typed("Loss", [input1, input2], x.dtype, reduction_shape(reduction, pairs))
     return computed(t, made, lambda: losses.reduced(
         losses.cosine_embedding(x, other, y, margin), reduction))  # fmt: skip
 
@@ -455,8 +462,9 @@ def triplet_margin_loss(
     shape = broadcast_shape(t, anchor, positive, negative)
     given = promote(t, anchor, positive, negative)
     x, y, z = (as_float(t, one) for one in given)
-    made = t.emit.typed("Loss", [anchor, positive], x.dtype, reduction_shape(reduction, shape[:-1]))
-    if _overflows(given[0]):
+    dtype, made_shape = real_dtype(x.dtype), reduction_shape(reduction, shape[:-1])
+    made = t.emit.typed("Loss", [anchor, positive], dtype, made_shape)
+    if _overflows(given[0]) or made.dtype != x.dtype:
         return made
     if not shape:  # numbers are their own only component
         x, y, z = (t.op("Unsqueeze", one, np.array([0], np.int64)) for one in (x, y, z))
@@ -493,7 +501,11 @@ def multilabel_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Return a margin loss of (batch, classes) against lists of classes that end at -1."""
     reduction = _wanted(t, size_average, reduce, reduction)
-    shape = shape_of(t, input)
-    made = t.emit.typed("Loss", [input], input.dtype, reduction_shape(reduction, shape[:-1]))
+    x, y = need_tensor(t, input, "input"), need_tensor(t, target, "target")
+    _same_shape(t, "multilabel_margin_loss", x, y)
+    shape = shape_of(t, x)
+    made = t.emit.typed("Loss", [x], x.dtype, reduction_shape(reduction, shape[:-1]))
+    if not shape:  # the score of a single class
+        x, y = (t.op("Unsqueeze", one, np.array([0], np.int64)) for one in (x, y))
     return computed(t, made, lambda: losses.reduced(
-        losses.multilabel_margin(input, target), reduction))  # fmt: skip
+        losses.multilabel_margin(x, y), reduction))  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.torch.operands import (
+    FLOAT,
     INT64,
     at_least,
     cast,
@@ -111,7 +112,7 @@ def conv(t: Core, spatial: int, x: Value, weight: Value, bias: Value, stride: Va
             t.fail("value", f"expected weights that {groups} groups divide, got {t.show(w)}", w)
         y = _in_groups(t, "Conv", x, w, bias, groups, kernel[0], settings)
     else:
-        y = t.op("Conv", x, w, bias, group=groups, **settings)
+        y = _convolved(t, "Conv", x, w, bias, groups, settings)
     return unbatched(t, _positive(t, y, spatial, what), lone)
 
 
@@ -123,6 +124,26 @@ def _is_formula(value: Value) -> bool:
 
 def _listed(value: Value) -> tuple[Value, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _convolved(
+    t: Core, operator: str, x: Tensor, w: Tensor, bias: Value, groups: Value,
+    settings: Mapping[str, Any],
+) -> Tensor:  # fmt: skip
+    """Return a convolution; PyTorch has some of integers and of complex numbers too."""
+    given = [x, w] if bias is None else [x, w, need_tensor(t, bias, "bias")]
+    if bias is not None:
+        same_dtype(t, x, given[2], "input and bias")
+    if category(x.dtype) == 2:
+        made: Tensor = t.op(operator, *given, group=groups, **settings)
+        return made
+    if t.emit.builds:
+        t.fail("capture", f"{operator} of ONNX takes floats alone, got {t.show(x)}", x,
+               remedy="convert input, weight and bias with .double()")  # fmt: skip
+    with t.emit.types_only():
+        floats = [t.emit.like(one, FLOAT) for one in given]
+        made = t.op(operator, *floats, group=groups, **settings)
+    return t.emit.like(made, x.dtype)
 
 
 def _in_groups(
@@ -185,7 +206,7 @@ def conv_transpose(
             t.fail("value", f"expected channels that {groups} groups divide, got {t.show(x)}", x)
         y = _in_groups(t, "ConvTranspose", x, w, bias, groups, kernel[1] * groups, settings)
     else:
-        y = t.op("ConvTranspose", x, w, bias, group=groups, **settings)
+        y = _convolved(t, "ConvTranspose", x, w, bias, groups, settings)
     return unbatched(t, _positive(t, y, spatial, what), lone)
 
 
@@ -243,6 +264,8 @@ def average_pool(
     x = need_tensor(t, input, "input")
     if x.dtype != INT64:
         need_float(t, x, "input")
+    if isinstance(divisor_override, int) and divisor_override == 0:
+        t.fail("value", "expected a divisor_override that is not 0, got 0")
     made = _counts(t, "AveragePool", spatial, x, kernel_size, stride, padding, 1, ceil_mode)
     if x.dtype == INT64:  # means rounded towards zero
         return t.emit.typed("AveragePool", [x], INT64, shape_of(t, made))

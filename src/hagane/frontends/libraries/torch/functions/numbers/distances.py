@@ -8,11 +8,13 @@ from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
+    as_float,
     axis,
     expect_axes,
     need_float,
     need_tensor,
     promote,
+    real_dtype,
     same_dtype,
     shape_of,
 )
@@ -116,15 +118,17 @@ def pairwise_distance(
     t: Core, x1: Value, x2: Value, p: Value = 2.0, eps: Value = 1e-6, keepdim: Value = False
 ) -> Tensor:
     """Return the distances between vectors along the last axis."""
-    need_float(t, need_tensor(t, x1, "x1"), "x1")
-    a, b = promote(t, x1, need_tensor(t, x2, "x2"))
-    _need_order(t, p)
+    given = promote(t, need_tensor(t, x1, "x1"), need_tensor(t, x2, "x2"))
+    a, b = (as_float(t, x) for x in given)
     whole = broadcast_shape(t, a, b)
     rest, kept = whole[:-1], bool(keepdim and whole)
     if not whole:  # numbers are their own only component
         a, b = (t.op("Unsqueeze", x, np.array([0], np.int64)) for x in (a, b))
     shape = (*rest, 1) if kept else rest
-    return computed(t, (a.dtype, shape), distances.distance, a, b, float(p), float(eps), kept)
+    if not isinstance(p, int | float) or isinstance(p, bool):
+        t.fail("type", f"expected p, the order of the norm, to be a number, got {t.show(p)}")
+    promised = (real_dtype(a.dtype), shape)
+    return computed(t, promised, distances.distance, a, b, float(p), float(eps), kept)
 
 
 @TORCH.function("pdist", "nn.functional.pdist")

@@ -30,7 +30,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Value
+from hagane.frontends.python.values.values import Tensor, Truth, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
 from hagane.ops.functions.numbers.activations import at_least, at_most
@@ -72,6 +72,17 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
         tensors = [v for v in (left, right) if isinstance(v, Tensor)]
         if len(tensors) == 1 and category(tensors[0].dtype) < 2:
             left, right = (cast(t, v, FLOAT) if v is tensors[0] else v for v in (left, right))
+    if name == "sub":
+        for value in (left, right):
+            if isinstance(value, bool | Truth) or (
+                isinstance(value, Tensor) and value.dtype == BOOL
+            ):
+                t.fail(
+                    "dtype-mismatch",
+                    f"subtraction with a bool tensor is not supported, got {t.show(value)}",
+                    *([value] if isinstance(value, Tensor) else []),
+                    remedy="use ~ to invert, ^ to compare, or convert it with .int()",
+                )
     a, b = promote(t, left, right)
     if name == "truediv" and category(a.dtype) < 2:
         a, b = cast(t, a, FLOAT), cast(t, b, FLOAT)
@@ -81,14 +92,6 @@ def binary(t: Core, name: str, left: Value, right: Value) -> Tensor:
             return made
         rest = division.floor_remainder if name == "mod" else division.floor_quotient
         return computed(t, made, rest, a, b)
-    if name == "sub" and BOOL in (a.dtype, b.dtype):
-        t.fail(
-            "dtype-mismatch",
-            "subtraction with a bool tensor is not supported",
-            a,
-            b,
-            remedy="use ^ or logical_xor, or ~ to invert",
-        )
     if name == "pow" and category(a.dtype) < 2 and isinstance(right, int) and right < 0:
         t.fail(
             "value",
@@ -447,7 +450,7 @@ def masked_fill(t: Core, input: Value, mask: Value, value: Value) -> Tensor:
     return t.op(
         "Where",
         m,
-        to_tensor(t, value, x.dtype) if not isinstance(value, Tensor) else cast(t, value, x.dtype),
+        cast(t, to_tensor(t, value, x.dtype), x.dtype),
         x,
     )
 

@@ -9,6 +9,7 @@ from hagane.frontends.libraries.torch.functions.arrays.creating import made, pla
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     as_float,
+    at_least,
     axes,
     axis,
     category,
@@ -141,6 +142,7 @@ def stft(
     shape = shape_of(t, x)
     if len(shape) not in (1, 2):
         t.fail("rank", f"stft takes (time) or (batch, time), got {t.show(x)}", x)
+    at_least(t, n_fft, 1, "n_fft")
     hop = _hop(t, n_fft, hop_length)
     if isinstance(window, Tensor):
         expected = n_fft if win_length is None else win_length

@@ -18,6 +18,7 @@ from hagane.frontends.libraries.torch.operands import (
     promoted,
     real_dtype,
     same_dtype,
+    same_shape,
     shape_of,
 )
 from hagane.frontends.libraries.torch.table import TORCH
@@ -420,6 +421,14 @@ def _of_rows(
     correction = keywords.get("correction", 1)
     weights = [keywords.get("fweights"), keywords.get("aweights")]
     given = [need_tensor(t, one, "weights") for one in weights if one is not None]
+    for what, kind, named in (("fweights", 1, "integers"), ("aweights", 2, "floats")):
+        one = keywords.get(what)
+        if one is None:
+            continue
+        if category(one.dtype) != kind:
+            t.fail("dtype-mismatch", f"expected {named} as {what}, got {t.show(one)}", one)
+        count = () if not shape else shape[-1:]
+        same_shape(t, one, count, f"as many {what} as observations")
     plain = not {*keywords} - {"correction", "fweights", "aweights"} and isinstance(correction, int)
     if not plain or category(x.dtype) != 2 or not shape:
         return t.emit.typed("Cov", [x], *made)

@@ -259,10 +259,11 @@ def linear(t: Core, input: Value, weight: Value, bias: Value = None) -> Tensor:
             x,
             remedy=_features_remedy(t, x, features),
         )
-    y: Tensor = t.op("MatMul", x, t.op("Transpose", w))
+    y = _product(t, x, t.op("Transpose", w))
     if isinstance(bias, Tensor):
         same_dtype(t, x, bias, "input and bias")
-        y = t.op("Add", y, bias)
+        added: Tensor = t.call_library("torch.add", [y, bias])
+        return added
     return y
 
 

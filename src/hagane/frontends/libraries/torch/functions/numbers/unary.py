@@ -14,6 +14,7 @@ from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
     as_float,
+    at_least,
     cast,
     category,
     need_float,
@@ -274,11 +275,14 @@ def _activation(
         if wrong or len(arguments) > len(allowed) or any(key in twice for key in keywords):
             t.fail("call", f"{name}(input, {', '.join(allowed)}): got {len(arguments) + 1} "
                    f"arguments{' and ' + ', '.join(keywords) if keywords else ''}")  # fmt: skip
+        if name in ("softsign", "tanhshrink"):  # which divide, and subtract floats
+            x = as_float(t, x)
         if category(x.dtype) < 2 and name not in ("relu", "hardtanh", "threshold", "relu6"):
             need_float(t, x, "input")
         made = apply_(t, "", x)
         given = {**settings, **dict(zip(allowed, arguments, strict=False)), **keywords}
         passed = [given[key] for key in settings]
+        _need_settings(t, name, given)
         wide = category(x.dtype) == 2 or (x.dtype in _SIGNED and name in ("relu", "relu6"))
         if function_of is None or not wide or not all(_is_setting(item) for item in passed):
             return made
@@ -294,6 +298,20 @@ def _activation(
     if name in _IN_PLACE:
         names += [f"{shown}_" for shown in list(names)]
     TORCH.function(*names)(function)
+
+
+def _need_settings(t: Core, name: str, given: Mapping[str, Value]) -> None:
+    """Fail if settings of an activation are not such that it takes."""
+    order = {"rrelu": ("lower", "upper"), "hardtanh": ("min_val", "max_val")}.get(name)
+    if order is not None:
+        low, high = (given[key] for key in order)
+        if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
+            t.fail("value", f"expected {order[0]} to be at most {order[1]}, got {low} and {high}")
+    if name == "softshrink":
+        at_least(t, given["lambd"], 0, "lambd")
+    form = given.get("approximate")
+    if isinstance(form, str) and form not in ("none", "tanh"):
+        t.fail("value", f"expected approximate to be none or tanh, got {form}")
 
 
 def _is_setting(value: Value) -> bool:
