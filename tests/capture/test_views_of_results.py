@@ -102,3 +102,30 @@ def test_parts_of_weights_and_state() -> None:
             x[0] = 5
             assert net.last.tolist() == [5, 5]
     assert net.weight.tolist() == [[0, 0], [2, 0]]
+
+
+def _contiguous(x: Any) -> Any:
+    return x.contiguous()
+
+
+def _turned(x: Any) -> Any:
+    return x.contiguous().t()[1:]
+
+
+def _written(x: Any) -> Any:
+    return x.contiguous().add_(1)
+
+
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+@pytest.mark.parametrize("program", [_contiguous, _turned, _written])
+def test_what_lies_otherwise_is_copied_by_contiguous(program: Any) -> None:
+    compiled = hagane.compile(program)
+    for make in (lambda: torch.ones(3, 2), lambda: torch.ones(2, 3).t()):
+        for _ in range(2):
+            mine, theirs = make(), make()
+            found, expected = compiled(mine), program(theirs)
+            assert (found is mine) == (expected is theirs)
+            assert found.stride() == expected.stride()
+            found.zero_()
+            expected.zero_()
+            assert torch.equal(mine, theirs)
