@@ -289,6 +289,9 @@ class Compiled:
         """Run the original, and say once why."""
         if self._fullgraph and not always:
             raise CaptureError(problems)
+        if getattr(self._model, "training", False):
+            for variant in [one for known in self._variants.values() for one in known]:
+                variant.expect_updates()
         more = f" (and {len(problems) - 1} more; fullgraph=True lists them)" if problems[1:] else ""
         self._tell(f"{_name(self._model)} runs in Python: {problems[0]}{more}")
         return self._model(*args, **kwargs)

@@ -184,6 +184,11 @@ class Variant:
         """The variables of define-by-run code that it computes with, apart from the inputs."""
         return self.reads.variables
 
+    def expect_updates(self) -> None:
+        """Note that gradients are computed, after which parameters may be updated."""
+        if self.sessions is not None:
+            self.sessions.expect_updates()
+
     def broken(self, *, weights_rest: bool = False) -> str:
         """Return which of its assumptions no longer holds; empty if all do.
 
