@@ -20,10 +20,15 @@ _BFLOAT16 = ir.DataType.BFLOAT16.numpy()
 def as_array(leaf: TensorLeaf) -> Any:
     """Return the array of a leaf; it shares the tensor's memory."""
     if leaf.kind == "numpy.ndarray":
-        return pairs_of(leaf.value) if leaf.value.dtype.kind == "c" else leaf.value
+        return in_parts(leaf.value)
     if leaf.kind == KIND:
         return leaf.value.array
     return array_of(leaf.value)
+
+
+def in_parts(array: Any) -> Any:
+    """Return an array of NumPy as graphs take it: complex numbers as pairs."""
+    return pairs_of(array) if array.dtype.kind == "c" else array
 
 
 def array_of(tensor: Any) -> Any:

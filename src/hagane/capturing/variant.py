@@ -442,6 +442,8 @@ def made_variant(
         )
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])
+        if any(leaf.is_parameter for leaf in leaves_of(captured.structure)):
+            raise CaptureError(["the result is a torch.nn.Parameter that the call itself makes"])
         variant = Variant(pattern, reads, captured=captured)
         variant.prepare()
     except Obstacle as error:
