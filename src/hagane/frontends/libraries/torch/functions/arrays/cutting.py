@@ -249,8 +249,7 @@ def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Va
         (self.dtype, (*shape, window)),
         lambda: taken.windows_along(self, place, window, stride, count),
     )
-    known = isinstance(window, int) and isinstance(stride, int)
-    if known and self.kind == "torch.Tensor":
+    if isinstance(window, int) and isinstance(stride, int) and self.kind == "torch.Tensor":
         note_part(made.value, self.value, partial(_windows, place=place, window=window, by=stride))
     before = strides_of(self)
     return lie(made, (*before[:place], before[place] * stride, *before[place + 1 :], before[place]))
