@@ -275,3 +275,21 @@ def test_a_wrapper_sees_arguments_as_they_are_passed(model: Any) -> None:
     made = hagane.compile(model, fullgraph=True)
     found = [made(x), made(x=x), made(None, x), made(y=x), made(x)]
     assert [int(one[0]) for one in found] == [2, 3, 3, 3, 2]
+
+
+def test_arguments_that_do_not_fit_a_signature_are_left_to_python() -> None:
+    def scaled(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(*args: Any, scale: float = 1, **more: Any) -> Any:
+            return function(*args, **more) * scale
+
+        return wrapper
+
+    @scaled
+    def product(x: Any, y: Any = 1) -> Any:
+        return x * y
+
+    compiled = hagane.compile(product)
+    assert compiled(torch.ones(1), y=3, scale=4).item() == 12
+    with pytest.raises(TypeError, match=r"product\(\) missing 1 required positional argument: 'x'"):
+        compiled()

@@ -148,3 +148,26 @@ def test_autocast_around_backward_is_that_of_backward_alone() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             found.append(torch.autograd.grad(loss, net.weight)[0])
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("zeroes", "trains_compiled"),
+    [("before", True), ("before", False), ("after", True), ("in place", False)],
+)
+def test_rows_that_an_optimizer_writes_by_data_alone(zeroes: str, trains_compiled: bool) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Embedding(900, 16), nn.Linear(16, 2))
+    compiled, rows = hagane.compile(net), torch.arange(900)
+    for _ in range(3):
+        net.eval()
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(rows), net(rows), rtol=1e-4, atol=1e-4)
+        net.train()
+        for row in torch.randint(0, 900, (2, 1)):
+            if zeroes == "before":
+                net.zero_grad()
+            (compiled if trains_compiled else net)(row).square().sum().backward()
+            for parameter in net.parameters():
+                parameter.data.add_(parameter.grad, alpha=-0.05)
+            if zeroes != "before":
+                net.zero_grad(set_to_none=zeroes == "after")

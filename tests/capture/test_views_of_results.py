@@ -23,6 +23,9 @@ TORCH: dict[str, Callable[[Any], Any]] = {
     "contiguous": lambda x: (x.contiguous(), x.t().contiguous(), x.t().reshape(-1)),
     "copied": lambda x: (x[0].clone(), x[[0, 1]], x.flip(0), x.flip(0).flip(0), x * 1, x[x > 0]),
     "of another result": lambda x: (lambda y: (y[0], y.view(-1), y))(x * 2),
+    "diagonals": lambda x: (x.diagonal(), x.diagonal(1), x.t().diagonal(-1)[1:], x.diag()),
+    "windows": lambda x: (x.unfold(0, 2, 2), x[1:].unfold(1, 2, 3)),
+    "a diagonal of another result": lambda x: (lambda y: (y.diagonal(), y[0]))(x * 2),
     "itself": lambda x: {"a": x, "b": [x[0], x[0]], "c": x.view_as(x)},
 }
 NUMPY: dict[str, Callable[[Any], Any]] = {
@@ -69,7 +72,7 @@ def test_results_of_numpy(name: str) -> None:
     assert _seen(compiled, x) == _seen(NUMPY[name], x)
 
 
-@pytest.mark.parametrize("name", ["a row and a column", "cut", "transposed", "copied"])
+@pytest.mark.parametrize("name", ["a row and a column", "cut", "transposed", "copied", "diagonals"])
 def test_results_of_arguments_that_lie_otherwise(name: str) -> None:
     whole = torch.arange(36.0).reshape(6, 6) - 3
     for given in (whole[1:5, ::2], whole[:3, 1:5].t()):
@@ -102,3 +105,30 @@ def test_parts_of_weights_and_state() -> None:
             x[0] = 5
             assert net.last.tolist() == [5, 5]
     assert net.weight.tolist() == [[0, 0], [2, 0]]
+
+
+def _contiguous(x: Any) -> Any:
+    return x.contiguous()
+
+
+def _turned(x: Any) -> Any:
+    return x.contiguous().t()[1:]
+
+
+def _written(x: Any) -> Any:
+    return x.contiguous().add_(1)
+
+
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+@pytest.mark.parametrize("program", [_contiguous, _turned, _written])
+def test_what_lies_otherwise_is_copied_by_contiguous(program: Any) -> None:
+    compiled = hagane.compile(program)
+    for make in (lambda: torch.ones(3, 2), lambda: torch.ones(2, 3).t()):
+        for _ in range(2):
+            mine, theirs = make(), make()
+            found, expected = compiled(mine), program(theirs)
+            assert (found is mine) == (expected is theirs)
+            assert found.stride() == expected.stride()
+            found.zero_()
+            expected.zero_()
+            assert torch.equal(mine, theirs)

@@ -16,6 +16,7 @@ from typing import Any
 
 from hagane.capturing.arguments import array_leaf, read_arguments, seen_places
 from hagane.capturing.leaves import (
+    Misfit,
     NumberLeaf,
     Obstacle,
     TensorLeaf,
@@ -27,8 +28,8 @@ from hagane.capturing.leaves import (
 from hagane.capturing.recorded import chained, recorded
 from hagane.capturing.results import kinds_of
 from hagane.capturing.shortcut import MISSED, Shortcut
-from hagane.capturing.tensors import is_casting, returned, wants_gradients
-from hagane.capturing.variables import KIND, has_hooks, wants_way_back
+from hagane.capturing.tensors import is_casting, is_seen_by_others, returned, wants_gradients
+from hagane.capturing.variables import KIND, wants_way_back
 from hagane.capturing.variant import (
     GraphFailed,
     Pattern,
@@ -135,7 +136,7 @@ class Compiled:
             if found is not MISSED:
                 return found
             short = None
-        if _is_seen_by_others():
+        if is_seen_by_others():
             return self._model(*args, **kwargs)
         if short is not None and not is_casting() and not has_global_hooks():
             found = short.run(args)
@@ -147,6 +148,8 @@ class Compiled:
                 if variant.containers and self._hold(variant):
                     tree, found, variant = self._prepared(args, kwargs)
                 variant.check(found)
+            except Misfit:  # Python says what is wrong with them
+                return self._model(*args, **kwargs)
             except Obstacle as error:
                 return self._in_python((str(error),), args, kwargs)
             if variant.problems:
@@ -186,7 +189,10 @@ class Compiled:
             raise Obstacle("torch.autocast is on, whose types the source does not show")
         if has_global_hooks():
             raise Obstacle(GLOBAL_HOOKS)
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError:
+            raise Misfit from None
         return read_arguments(bound, array_leaf, self._held)
 
     def _run(
@@ -283,6 +289,9 @@ class Compiled:
         """Run the original, and say once why."""
         if self._fullgraph and not always:
             raise CaptureError(problems)
+        if getattr(self._model, "training", False):
+            for variant in [one for known in self._variants.values() for one in known]:
+                variant.expect_updates()
         more = f" (and {len(problems) - 1} more; fullgraph=True lists them)" if problems[1:] else ""
         self._tell(f"{_name(self._model)} runs in Python: {problems[0]}{more}")
         return self._model(*args, **kwargs)
@@ -482,20 +491,6 @@ def _names_of(dynamic: Any, path: str) -> Mapping[int, str]:
 def _default_dtype() -> str:
     torch = sys.modules.get("torch")
     return "" if torch is None else str(torch.get_default_dtype())
-
-
-def _is_seen_by_others() -> bool:
-    """Whether others follow the program: hooks of hagane, PyTorch that exports or compiles it."""
-    if has_hooks():
-        return True
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return False
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return True
-    if torch.autograd.forward_ad._current_level >= 0:  # tangents, which no array has
-        return True
-    return bool(torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_current_level())
 
 
 def _guards(variant: Variant) -> str:

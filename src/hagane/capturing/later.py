@@ -58,6 +58,7 @@ class Later:
         Raises:
             RuntimeError: Neither program nor graph has them.
         """
+        self._variant.expect_updates()
         told = self._changed()
         if not told:
             return None

@@ -17,6 +17,10 @@ class Obstacle(HaganeError, NotImplementedError):
     """A reason why a call cannot run as a graph."""
 
 
+class Misfit(Exception):
+    """Arguments do not fit a signature, which may be that of a function that is wrapped."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorLeaf:
     """A tensor or an array.

@@ -70,6 +70,11 @@ class Sessions:
             now = (self._tensors.marks(), *(array.mark() for array in self._arrays))
             return self._seen if now == self._seen else now
 
+    def expect_updates(self) -> None:
+        """Note that gradients are computed, after which parameters may be updated."""
+        with self._lock:
+            self._tensors.expect_updates()
+
     def are_seen(self, now: Marks) -> bool:
         """Whether the weights are as they were in the last run."""
         return now is self._seen

@@ -39,7 +39,7 @@ class Shortcut:
             if isinstance(leaf, TensorLeaf)
         ]
         self._parameters = variant.parameters
-        self._layout = variant.asks_layout
+        self._layout = variant.asks_layout or bool(variant.ordered)
         self._gradients = variant.asks_gradients
         self._torch = any(leaf.kind == "torch.Tensor" for leaf in leaves)  # type: ignore[union-attr]
         # Modes of PyTorch, such as autocast, mean nothing to arrays and functions of NumPy.

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.leaves import TensorLeaf
-from hagane.capturing.variables import KIND, variable_of
+from hagane.capturing.variables import KIND, has_hooks, variable_of
 from hagane.frontends.capture.emitting.scoped import pairs_of
 
 _BFLOAT16 = ir.DataType.BFLOAT16.numpy()
@@ -90,6 +90,20 @@ def is_casting() -> bool:
     """Whether ``torch.autocast`` is on: it changes element types that the source does not show."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.is_autocast_enabled("cpu")
+
+
+def is_seen_by_others() -> bool:
+    """Whether others follow the program: hooks of hagane, PyTorch that exports or compiles it."""
+    if has_hooks():
+        return True
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return True
+    if torch.autograd.forward_ad._current_level >= 0:  # tangents, which no array has
+        return True
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_current_level())
 
 
 @cache

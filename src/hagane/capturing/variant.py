@@ -128,6 +128,8 @@ class Variant:
         asks_torch: Whether it computes with anything of PyTorch, whose modes then matter.
         asks_layout: Whether it asks for the layout of a tensor, which then has to be contiguous.
         asks_gradients: Whether it asks if a tensor requires gradients, which no argument may then.
+        ordered: The paths of arguments that results share memory with, or that change, where it
+            may have asked for them in contiguous memory, which gives a copy of others.
     """
 
     pattern: Pattern | None
@@ -142,6 +144,7 @@ class Variant:
     asks_torch: bool = True
     asks_layout: bool = False
     asks_gradients: bool = False
+    ordered: frozenset[str] = frozenset()
     ways: dict[Any, Any] = field(default_factory=dict)  # graphs of gradients, where it has any
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value, str]] = field(default_factory=list)
@@ -180,6 +183,11 @@ class Variant:
     def variables(self) -> list[Any]:
         """The variables of define-by-run code that it computes with, apart from the inputs."""
         return self.reads.variables
+
+    def expect_updates(self) -> None:
+        """Note that gradients are computed, after which parameters may be updated."""
+        if self.sessions is not None:
+            self.sessions.expect_updates()
 
     def broken(self, *, weights_rest: bool = False) -> str:
         """Return which of its assumptions no longer holds; empty if all do.
@@ -225,6 +233,13 @@ class Variant:
             raise Obstacle(
                 "an argument requires gradients, and the program asks whether a tensor does"
             )
+        for leaf in given if self.ordered else ():
+            is_tensor = leaf.kind == "torch.Tensor" and leaf.path in self.ordered
+            if is_tensor and not leaf.value.is_contiguous():
+                raise Obstacle(
+                    f"'{leaf.path}' is not contiguous, and the program calls contiguous(): whether "
+                    "a result shares memory with it depends on that"
+                )
         if not self.asks_layout:
             return
         tensors = [(f"'{leaf.path}'", leaf.value) for leaf in given if leaf.kind == "torch.Tensor"]
@@ -442,6 +457,11 @@ def made_variant(
     )
     variant.asks_layout = bool(used.intersection(_LAYOUT))
     variant.asks_gradients = "torch.Tensor.requires_grad" in used
+    if "torch.Tensor.contiguous" in used:
+        paths = [leaf.path for leaf in leaves_of(captured.structure)]
+        paths += [view.path for view in captured.views.values()]
+        paths += [path for change in captured.changes for path in change.written]
+        variant.ordered = frozenset(filter(None, paths))
     asked = {_ASKED[name] for name in used.intersection(_ASKED)}
     if captured.sets_mode and not sys.modules["torch"].is_grad_enabled():
         asked.add("is_grad_enabled")  # what has gradients where they are recorded is not known

@@ -14,6 +14,7 @@ from hagane.frontends.python.values.memory import (
     is_by_function,
     is_contiguous,
     is_own,
+    part_of,
 )
 from hagane.frontends.python.values.values import Tensor
 from hagane.ops.gradient.marks import is_stopped
@@ -145,7 +146,11 @@ def view_of(tensor: Tensor, bases: Mapping[ir.Value, View], needs: Needs) -> Vie
     detached = still = by_function = False
     needs.begin()
     while current is not None and current not in bases:
-        node = current.producer()
+        node, part = current.producer(), part_of(current)
+        if part is not None and not is_own(current):
+            steps.append(_noted(part[1]))
+            current = part[0]
+            continue
         if node is None or is_own(current) or node.op_type not in _STEPS:
             return None
         step = _STEPS[node.op_type](node, current, not steps, needs)
@@ -176,7 +181,10 @@ def wholes_of(tensor: Tensor) -> list[ir.Value]:
     needs, found = Needs(), [tensor.value]
     while True:
         current = found[-1]
-        node = current.producer()
+        node, part = current.producer(), part_of(current)
+        if part is not None and not is_own(current):
+            found.append(part[0])
+            continue
         if node is None or is_own(current) or node.op_type not in _STEPS:
             return found
         step = _STEPS[node.op_type](node, current, len(found) == 1, needs)
@@ -187,6 +195,10 @@ def wholes_of(tensor: Tensor) -> list[ir.Value]:
 
 
 _ARRAY = "numpy.ndarray"
+
+
+def _noted(cut: Callable[[Any], Any]) -> Step:
+    return lambda array, *_: cut(array)
 
 
 def _same(node: ir.Node, value: ir.Value, is_last: bool, needs: Needs) -> Step | None:

@@ -9,8 +9,9 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx_ir as ir
 
@@ -25,6 +26,7 @@ _VIEWS = frozenset(
 _COPY = "hagane.copy"  # marks values whose memory is their own
 _CONTIGUOUS = "hagane.contiguous"  # marks contiguous values, which may be copies
 _BY_FUNCTION = "hagane.by_function"  # marks results of functions with gradients of their own
+_PART = "hagane.part_by"  # marks views that operators compute which are none
 _SHARED = "hagane.memory"  # the other values that a value may have the memory of
 PART = "hagane.part"  # marks tensors in objects that the caller gave
 ARRAY = "hagane.array"  # marks arrays of NumPy that the caller gave, which may have no axes
@@ -94,6 +96,23 @@ def note_by_function(value: ir.Value) -> None:
 def is_by_function(value: ir.Value) -> bool:
     """Whether gradients do not go through a view as through others."""
     return _BY_FUNCTION in value.meta
+
+
+def note_part(value: ir.Value, whole: ir.Value, cut: Callable[[Any], Any]) -> None:
+    """Note that a value is a view of another one, whatever operators compute it.
+
+    Args:
+        value: It.
+        whole: The other one.
+        cut: Makes the view of an array.
+    """
+    value.meta[_PART] = whole, cut
+
+
+def part_of(value: ir.Value) -> tuple[ir.Value, Callable[[Any], Any]] | None:
+    """Return of which other value a value is a view, and what makes it of an array; else None."""
+    found: tuple[ir.Value, Callable[[Any], Any]] | None = value.meta.get(_PART)
+    return found
 
 
 def share(value: ir.Value, others: Iterable[ir.Value]) -> None:
@@ -312,5 +331,5 @@ __all__ = [
     "is_by_function",
     "is_same_view", "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of",
     "note_by_function",
-    "note_in_order", "note_reshaped", "own", "share", "written_since",
+    "note_in_order", "note_part", "note_reshaped", "own", "part_of", "share", "written_since",
 ]  # fmt: skip

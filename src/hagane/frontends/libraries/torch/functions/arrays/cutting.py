@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.memory import note_part
 from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.strides import lie, strides_of
 from hagane.frontends.python.values.values import Library, Many, Tensor, Value
@@ -251,8 +253,16 @@ def unfold_method(t: Core, self: Value, dimension: Value, size_: Value, step: Va
         (self.dtype, (*shape, window)),
         lambda: taken.windows_along(self, place, window, stride, count),
     )
+    if isinstance(window, int) and isinstance(stride, int) and self.kind == "torch.Tensor":
+        note_part(made.value, self.value, partial(_windows, place=place, window=window, by=stride))
     before = strides_of(self)
     return lie(made, (*before[:place], before[place] * stride, *before[place + 1 :], before[place]))
+
+
+def _windows(array: Any, place: int, window: int, by: int) -> Any:
+    """Return all windows along an axis of an array, as a view."""
+    found = np.lib.stride_tricks.sliding_window_view(array, window, place, writeable=True)
+    return found[(slice(None),) * place + (slice(None, None, by),)]
 
 
 def _cut(name: str, place: int) -> None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.totals import total_size
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.memory import note_part
 from hagane.frontends.python.values.strides import lie, strides_of
 from hagane.frontends.python.values.values import Many, Tensor, Value
 from hagane.ops.builder import op
@@ -190,9 +192,19 @@ def diagonal(t: Core, input: Value, offset: Value = 0, dim1: Value = 0, dim2: Va
     rows, columns = (shape[a], shape[b] - offset) if offset > 0 else (shape[a] + offset, shape[b])
     length = minimum(rows, columns) if offset == 0 else maximum(0, minimum(rows, columns))
     made = computed(t, (x.dtype, (*rest, length)), lambda: taken.diagonal(x, offset, a, b, length))
+    if isinstance(offset, int) and x.kind == "torch.Tensor":
+        note_part(made.value, x.value, partial(_diagonal, offset=offset, a=a, b=b))
     before = strides_of(x)
     others = [stride for place, stride in enumerate(before) if place not in (a, b)]
     return lie(made, (*others, before[a] + before[b]))
+
+
+def _diagonal(array: Any, offset: int, a: int, b: int) -> Any:
+    """Return a diagonal of two axes of an array, as a view that can be written."""
+    found = array.diagonal(offset, a, b)
+    places = [slice(None)] * array.ndim
+    places[b if offset > 0 else a] = slice(abs(offset), None)
+    return np.lib.stride_tricks.as_strided(array[tuple(places)], found.shape, found.strides)
 
 
 @TORCH.function("diag", methods=("diag",))
