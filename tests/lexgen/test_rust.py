@@ -115,7 +115,9 @@ def test_a_lexer_in_rust_finds_the_tokens_of_the_python_form(tmp_path: Path) -> 
     path = tmp_path / "small.l"
     path.write_text(SMALL.lstrip("\n"))
     lexer = Lexer.from_file(path)
-    program = build(tmp_path, {"small": lexer})
+    empty = Lexer.from_rules([("BORDER", r"\b")])  # matches no character
+    program = build(tmp_path, {"small": lexer, "empty": empty})
+    assert tokens(program, "empty", [b"ab", b""]) == [expected(empty, "ab"), []]
     found = tokens(program, "small", [text.encode() for text in TEXTS])
     assert found == [expected(lexer, text) for text in TEXTS]
     assert tokens(program, "small", [b"\xff\xfe12..", b"..\xe2\x28"]) == [

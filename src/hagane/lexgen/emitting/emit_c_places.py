@@ -114,5 +114,7 @@ def part_source(name: str, dfa: Dfa) -> str:
     starts = dfa.starts[0] if len(set(dfa.starts[0])) > 1 else dfa.starts[0][:1]
     lines.append(f"static const int32_t {name}_starts[] = {{{','.join(map(str, starts))}}};")
     fields = ", ".join(f"{name}_{table}" for table in ("classes", "rows", "codes", "starts"))
-    lines.append(f"static const part {name} = {{{fields}, {len(dfa.delta[0])}, {len(starts)}}};")
+    lines.append(
+        f"static const part {name} = {{{fields}, {dfa.alphabet.n_classes}, {len(starts)}}};"
+    )
     return "\n".join(lines) + "\n"

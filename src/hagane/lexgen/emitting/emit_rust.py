@@ -126,6 +126,8 @@ class _Emitter:
             LEXER.format(
                 start=self._start(),
                 steps="\n".join(self._step(n, step) for n, step in enumerate(steps, 1)),
+                # (Rules may match nothing but the empty text: each byte is an error.)
+                otherwise="unreachable!()" if steps else "None",
                 finish=self._finish(),
             ),
             self._tables(),
@@ -149,7 +151,7 @@ class _Emitter:
 
     def _tables(self) -> str:
         """Return the automaton; state 0 is the dead one, accepts are numbers of steps from 1."""
-        width = len(self.dfa.delta[0])
+        width = self.dfa.alphabet.n_classes
         classes = [*self.dfa.alphabet.ids[:END_BYTE], self.dfa.alphabet.end_class]
         rows = [0] * width
         for row in self.dfa.delta:
@@ -166,7 +168,7 @@ class _Emitter:
 
     def _start(self) -> str:
         """Return the expression of the start state, which depends on the text before the token."""
-        width = len(self.dfa.delta[0])
+        width = self.dfa.alphabet.n_classes
         rows = [[(s + 1) * width for s in row] for row in self.dfa.starts]
         arms = []
         for number, row in enumerate(rows):
@@ -230,7 +232,7 @@ class _Emitter:
 def part_source(name: str, dfa: Dfa) -> str:
     """Return one part of a trailing context as tables."""
     dfa = byte_dfa(dfa)
-    width = len(dfa.delta[0])
+    width = dfa.alphabet.n_classes
     classes = [*dfa.alphabet.ids[:END_BYTE], dfa.alphabet.end_class]
     rows = [0] * width + [(to + 1) * width for row in dfa.delta for to in row]
     codes = [0] + [sum(1 << (accept.back or 0) for accept in accepts) for accepts in dfa.accepts]

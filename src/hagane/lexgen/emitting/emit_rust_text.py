@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {{
                 return Found::Error;
             }}
 {steps}
-            _ => unreachable!(),
+            _ => {otherwise},
         }};
         self.at = end;
         match kind {{
