@@ -317,6 +317,14 @@ class Objects(Names):
             return name in vars(object) or name in ("__dict__", "__module__", "__weakref__")
         return any(name in vars(cls) for cls in kind.__mro__)
 
+    def real_object(self, value: Value) -> Any:
+        """Return what a name of a library is in the running Python; None where that is unknown."""
+        if isinstance(value, Host):
+            return value.object
+        if isinstance(value, DType):
+            return value.dtype.numpy().type
+        return real_named(value.name) if isinstance(value, Library) else None
+
     def is_scalar(self, value: Value) -> bool:
         """Whether a value is a scalar of NumPy, which most functions return for no axes."""
         return isinstance(value, Tensor) and value.kind == "numpy.ndarray" and value.shape == ()

@@ -163,7 +163,8 @@ def legalise(model: ir.Model) -> None:
             del model.opset_imports[domain]
     for domain in opsets:
         model.opset_imports[domain] = CURRENT_OPSETS.get(domain, opsets[domain])
-    part_outputs(model.graph)
+    if len({value.name for value in model.graph.outputs}) < len(model.graph.outputs):
+        part_outputs(model.graph)
 
 
 def _drop_absent(node: ir.Node) -> None:

@@ -12,8 +12,6 @@ from hagane.ops.builder import Nodes, interpreting, op
 
 def part_outputs(graph: ir.Graph) -> None:
     """Give outputs names of their own: one that is listed again is a copy, ``y_again_1``."""
-    if len({value.name for value in graph.outputs}) == len(graph.outputs):
-        return
     given = (*graph.inputs, *graph.outputs, *graph.initializers.values())
     taken = {value.name for value in given}
     taken |= {value.name for node in all_nodes(graph) for value in node.outputs}

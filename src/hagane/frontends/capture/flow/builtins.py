@@ -31,7 +31,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Expr
+from hagane.symbolic import Dim, Expr
 
 
 class Calling(Iterators):
@@ -283,6 +283,9 @@ class Calling(Iterators):
             if not isinstance(index, Expr):
                 return NONE
             place = self.lists.from_front(index, len(content))
+            if kind is ast.Store and isinstance(receiver, ListRef):
+                self.core.heap[receiver] = self._either_set(content, place, value[0])
+                return None
             return self.core.compute(kind, receiver, place, *value)
         elif isinstance(receiver, ListRef):
             self.lists.searched.add(receiver.key)
@@ -293,6 +296,15 @@ class Calling(Iterators):
         assert isinstance(receiver, ListRef)
         self.core.heap[receiver] = self._stored(content, index, value[0])
         return None
+
+    def _either_set(self, content: Sequence[Value], place: Dim, value: Value) -> Value:
+        """Return items that no tensor holds together, the one at a place set."""
+        core = self.core
+        conditions = [
+            core.as_term(core.truth(core.compare(ast.Eq, place, k))) for k in range(len(content))
+        ]
+        pairs = zip(conditions, content, strict=True)
+        return tuple(core.join(condition, value, item) for condition, item in pairs)
 
     def _stored(self, content: Value, index: Value, value: Value) -> Value:
         rows = self.lists.store(content, index, value)

@@ -404,6 +404,7 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     if tensor.dtype in COMPLEX:
         kind = f"complex {kind}"
         tensor = core.tables.complex_parts.joined(core, tensor)
+    made_here = tensor.parameter and not given and held is None and kind == "torch.Tensor"
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
     full = f"{name}{suffix or ('.new' if taken else '')}"
@@ -413,13 +414,13 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     for output in emit.root.graph.outputs:  # an argument that is returned and changed
         node = output.producer()
         if output.name == full and node is not None and node.inputs[0] is tensor.value:
-            return Leaf(full, kind, first, given, held)
+            return Leaf(full, kind, first, given, held, made_here)
     emit.label = name
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)
     made.value.name = full
     emit.root.graph.outputs.append(made.value)
-    return Leaf(full, kind, first, given, held)
+    return Leaf(full, kind, first, given, held, made_here)
 
 
 def held_tensor(core: Interpreter, tensor: Tensor) -> Any:

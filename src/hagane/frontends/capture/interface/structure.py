@@ -37,6 +37,7 @@ class Leaf:
         first: The name of the first output that is this very tensor; its own for that one.
         path: The path of the argument that it is, empty if it is none.
         held: The tensor of the running Python that it is, outside of the arguments; else None.
+        is_parameter: Whether it is a parameter that the call made.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Leaf:
     first: str = ""
     path: str = ""
     held: Any = field(default=None, compare=False, repr=False)
+    is_parameter: bool = False
 
     @property
     def is_found(self) -> bool:
