@@ -160,9 +160,14 @@ def test_sums_are_rounded_as_onnx_runtime_rounds_them(level: str, fixed: bool) -
                 "QGemm": ["a", "s", "zx", "b", "sb", "zb", "r", "sy", "zx"],
                 "QLinearAdd": ["x", "s", "zx", "y", "s", "zo", "s2", "zo"],
                 "QLinearMul": ["x", "s", "zx", "y", "s", "zo", "s", "zo"],
+                "QLinearGlobalAveragePool": ["pixels", "s", "zo", "s2", "zo"],
             }.items()
         ),
     ]  # fmt: skip
+    pooled = ["x", "s", "zo", "s2", "zo"]
+    window = {"kernel_shape": [2, 2], "strides": [2, 2], "domain": "com.microsoft"}
+    nodes.append(helper.make_node("QLinearAveragePool", pooled, ["pooled"], **window))
+    fed["pixels"] = numbers(random, "uint8", (1, 400, 2, 2))
     names = [node.output[0] for node in nodes]
     proto = model(nodes, fed, names, constants)
     expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, fed)

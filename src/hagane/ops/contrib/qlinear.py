@@ -202,7 +202,7 @@ def _average_pool(
         pads=pads,
         strides=strides,
     )
-    return _whole(np.moveaxis(y, 1, -1) if channels_last else y, y_scale, y_zero, x)
+    return _around((np.moveaxis(y, 1, -1) if channels_last else y) / y_scale, y_zero, x)
 
 
 def _infer_average_pool(ctx: InferContext) -> Sequence[Any]:
@@ -232,7 +232,8 @@ def _global_average_pool(
     channels_last: int = 0,
 ) -> Array:
     axes = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
-    return _whole(_real(x, x_scale, x_zero).mean(axis=axes, keepdims=True), y_scale, y_zero, x)
+    mean = _real(x, _ONE, x_zero).mean(axis=axes, keepdims=True)
+    return _whole(mean * (x_scale / y_scale).reshape(()), _ONE, y_zero, x)
 
 
 def _infer_global(ctx: InferContext) -> Sequence[Any]:

@@ -156,7 +156,7 @@ def composed_pool(
     )  # fmt: skip
     if channels_last:
         y = op("Transpose", y, perm=[0, *range(2, rank), 1])
-    return _quantized(y, y_scale, y_zero, x)
+    return _rounded_around(op("Div", y, single(y_scale)), y_zero, x)
 
 
 def composed_global(
@@ -165,8 +165,9 @@ def composed_global(
     """Return QLinearGlobalAveragePool."""
     rank = rank_of(x)
     axes = list(range(1, rank - 1) if channels_last else range(2, rank))
-    y = op("ReduceMean", _dequantized(x, x_scale, x_zero), axes)
-    return _quantized(y, y_scale, y_zero, x)
+    mean = op("ReduceMean", _dequantized(x, _ONE, x_zero), axes)
+    factor = op("Div", single(x_scale), single(y_scale))
+    return _quantized(op("Mul", mean, factor), _ONE, y_zero, x)
 
 
 def composed_gemm(
