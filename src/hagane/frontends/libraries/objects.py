@@ -19,6 +19,7 @@ from hagane.frontends.libraries.torch.members import refuse_member
 from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -59,8 +60,8 @@ _PYTHON = {
 
 
 _CLASSES: dict[type, type] = {
-    Deque: deque, ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool, Range: range,
-    Function: types.FunctionType, Bound: types.MethodType, Class: type,
+    Deque: deque, OpenTuple: tuple, ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool,
+    Range: range, Function: types.FunctionType, Bound: types.MethodType, Class: type,
 }  # fmt: skip
 # Modules whose functions give objects another class.
 _CHANGING = "torch.distributed."

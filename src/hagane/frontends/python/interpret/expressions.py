@@ -15,6 +15,7 @@ from hagane.frontends.python.interpret.reading.local_names import local_names
 from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.hashed import Step
 from hagane.frontends.python.values.memory import UNSET
+from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -233,8 +234,7 @@ class Expressions(Core):
     # Containers.
 
     def _Tuple(self, node: ast.Tuple) -> Value:
-        items = self._items(node.elts)
-        return tuple(items) if isinstance(items, list) else self.new_list(items)
+        return tuple_of(self.heap, self._items(node.elts))
 
     def _List(self, node: ast.List) -> Value:
         return self.new_list(self._items(node.elts))
