@@ -37,9 +37,8 @@ from hagane.ops.linear.matmul import fit_columns, infer_gemm
 from hagane.ops.normalization.softmax import softmax
 from hagane.ops.quantization.linear import OPERATORS as LINEAR
 from hagane.ops.quantization.linear import dequantize, quantize
-from hagane.ops.quantization.product import factor_of
 from hagane.ops.registry import schema
-from hagane.ops.values import array_dtype
+from hagane.ops.values import array_dtype, factor_of
 from hagane.ops.vjp import ROUNDED
 from hagane.symbolic import Dim
 

@@ -14,17 +14,8 @@ from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.linear.matmul import product_shape
 from hagane.ops.quantization.linear import quantize
-from hagane.ops.values import array_dtype
+from hagane.ops.values import array_dtype, factor_of
 from hagane.ops.vjp import ROUNDED
-
-
-def factor_of(left: Array, right: Array, result: Array) -> Array:
-    """Return the factor from sums of products to a result by their scales, float32.
-
-    Each step is rounded, as ONNX Runtime has it: results that lie between two numbers depend on it.
-    """
-    of_sums = left.astype(np.float32) * right.astype(np.float32)
-    return np.asarray(of_sums / result.astype(np.float32).reshape(()))
 
 
 def requantize(sums: Array, factor: Array, zero: Array) -> Array:

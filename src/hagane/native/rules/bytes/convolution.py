@@ -48,7 +48,7 @@ from hagane.native.rules.convolution.stem import by_pixels, folded, folds_rows
 from hagane.native.rules.convolution.window import is_depthwise, needed_pads, pads_of, window_of
 from hagane.native.tiles.tile import IN_ROWS, Words
 from hagane.ops.definition import Array
-from hagane.ops.quantization.product import factor_of
+from hagane.ops.values import factor_of
 from hagane.symbolic import Dim
 
 

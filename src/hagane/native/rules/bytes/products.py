@@ -42,7 +42,7 @@ from hagane.native.rules.products.packed import packed_rows
 from hagane.native.tiles.contraction import pack_weights
 from hagane.native.tiles.tile import Store, Words, whole_words
 from hagane.ops.definition import Array
-from hagane.ops.quantization.product import factor_of
+from hagane.ops.values import factor_of
 from hagane.symbolic import product
 
 
