@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ from hagane.machine import LEVELS, cpu_features
 from hagane.native import Target
 from hagane.native.kernels.kernel import Kernel
 from hagane.native.plan import partition
+from hagane.native.run.engine import load_engine
 from hagane.runtime import pipeline
 from hagane.runtime.backends import NativeBackend, NativePart
 from hagane.runtime.settings import Settings
@@ -67,6 +70,15 @@ def session(proto: onnx.ModelProto, **entries: Any) -> hagane.InferenceSession:
     for key, value in entries.items():
         options.add_session_config_entry(f"hagane.{key}", value)
     return hagane.InferenceSession(proto, options)
+
+
+def engine_bytes() -> int:
+    """Return the bytes that the engine holds, once sessions of other tests build nothing beside."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("hagane-") and thread is not threading.current_thread():
+            thread.join()
+    gc.collect()
+    return load_engine().allocated()
 
 
 def refused(found: hagane.InferenceSession) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,3 +152,34 @@ def test_joined_images_of_bytes_equal_the_reference(
         operators = [kernel.label.split(" ")[0] for kernel in kernels]
         assert operators.count("DequantizeLinear+Concat") >= 3, operators
         assert "copy" not in operators
+
+
+@every_low_precision_level
+@every_type
+@pytest.mark.parametrize("channels", [16, 24])
+def test_means_of_images_are_rounded_after_the_zero_point(
+    level: str, dtype: np.dtype[Any], channels: int
+) -> None:
+    # (Half of all means lie between two numbers, and the zero point is odd.)
+    one = np.array(np.float32(0.25))
+    constants = {
+        "s": one, "s2": 2 * one, "small": np.array(np.float32(0.01)), "z": np.int8(0),
+        "odd": np.array(13, dtype), "w": draw_bytes((channels, channels, 3, 3), TYPES[1], 1),
+        "v": draw_bytes((channels, channels, 3, 3), TYPES[1], 2),
+    }  # fmt: skip
+    after = ["small", "z", "s", "odd"]
+    nodes = [
+        helper.make_node("QLinearConv", ["x", "s", "odd", "w", *after], ["y"], pads=[1] * 4),
+        helper.make_node(
+            "QLinearAdd", ["y", "s", "odd", "x", "s", "odd", "s2", "odd"], ["mean"],
+            domain="com.microsoft",
+        ),
+        helper.make_node("QLinearConv", ["mean", "s2", "odd", "v", *after], ["last"], pads=[1] * 4),
+    ]  # fmt: skip
+    feed = {"x": draw_bytes((1, channels, 9, 7), dtype, 3)}
+    proto = model(nodes, feed, ["mean", "last"], constants)
+    expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feed)
+    for left, right in zip(
+        session(proto, instructions=level).run(None, feed), expected, strict=True
+    ):
+        np.testing.assert_array_equal(left, right)

@@ -27,7 +27,7 @@ from hagane.native.run.memory import MemoryPlan, plan_memory, planned
 from hagane.runtime.shapes.repeats import LEASE
 from hagane.symbolic import Dim
 from tests.drawing import few
-from tests.native.models import compare, draw, every_level, model, session
+from tests.native.models import compare, draw, engine_bytes, every_level, model, session
 
 BYTE = np.dtype(np.uint8)
 
@@ -401,8 +401,7 @@ def test_sizes_grow_within_the_memory_that_a_small_session_begins_with() -> None
     options = hagane.SessionOptions()
     options.specialize, options.intra_op_num_threads = False, 1
     engine, opened = load_engine(), hagane.InferenceSession(proto, options)
-    gc.collect()
-    before = engine.allocated()
+    before = engine_bytes()
     found = [opened.run(None, {"x": x[:rows]})[0] for rows in range(1, 8)]
     assert engine.allocated() == before
     for rows in range(1, 7):

@@ -18,6 +18,7 @@ from tests.drawing import few
 from tests.native.agreement import agree_over, no_compilation
 from tests.native.models import (
     draw,
+    engine_bytes,
     every_level,
     every_low_precision_level,
     model,
@@ -138,7 +139,7 @@ def test_memory_that_grows_and_is_kept_changes_no_result() -> None:
     named = {"x": ["n", 3, "h", "w"]}
     proto = model(nodes, {"x": draw((1, 3, 8, 8))}, ["y"], constants, named)
     shapes = [(1, 64, 64), (3, 224, 224), (2, 300, 160), (9, 256, 256), (1, 45, 37), (3, 224, 224)]
-    before = load_engine().allocated()
+    before = engine_bytes()
     opened = session(proto)
     for n, h, w in shapes:
         feed = {"x": draw((n, 3, h, w), n)}

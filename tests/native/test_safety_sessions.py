@@ -14,8 +14,7 @@ import pytest
 from onnx import helper
 
 from hagane.errors import KernelError
-from hagane.native.run.engine import load_engine
-from tests.native.models import draw, model, session
+from tests.native.models import draw, engine_bytes, model, session
 
 
 def images() -> onnx.ModelProto:
@@ -118,12 +117,8 @@ def resident_bytes() -> int:
 
 def resources() -> tuple[int, int, int]:
     """Return the engine's bytes, open files and threads, once nothing is being compiled beside."""
-    for thread in threading.enumerate():
-        if thread.name.startswith("hagane-"):
-            thread.join()
-    gc.collect()
     return (
-        load_engine().allocated(),
+        engine_bytes(),
         len(os.listdir("/proc/self/fd")),
         len(os.listdir("/proc/self/task")),
     )

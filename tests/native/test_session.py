@@ -15,7 +15,7 @@ from onnx import helper
 from hagane.errors import InvalidArgument
 from hagane.machine import NoCompiler
 from hagane.native.run.engine import load_engine
-from tests.native.models import draw, model, session
+from tests.native.models import draw, engine_bytes, model, session
 
 
 def network(*, symbolic: bool = False) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
@@ -37,8 +37,7 @@ def network(*, symbolic: bool = False) -> tuple[onnx.ModelProto, dict[str, np.nd
 
 def test_the_memory_plan_is_what_a_run_takes() -> None:
     engine = load_engine()
-    gc.collect()
-    before = engine.allocated()
+    before = engine_bytes()
     proto, feed = network()
     made = session(proto)
     plan = made.memory_plan()
@@ -84,8 +83,7 @@ def test_a_growing_cache_is_served_by_one_compiled_program() -> None:
 def test_sessions_come_and_go_without_leaving_memory() -> None:
     proto, feed = network()
     session(proto).run(None, feed)
-    gc.collect()
-    before = load_engine().allocated()
+    before = engine_bytes()
     for _ in range(50):
         session(proto).run(None, feed)
     gc.collect()

@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from onnx import helper
 
 from tests.drawing import few, many
 from tests.native.agreement import agree
-from tests.native.models import draw, every_low_precision_level
+from tests.native.models import draw, every_low_precision_level, model, session
 
 FEW = few(2)
 MANY = many(150)
@@ -119,3 +120,58 @@ def test_models_of_dequantised_weights_give_what_floats_give(
         "sw": random.uniform(0.001, 0.01, 12).astype(np.float32), "zw": np.zeros(12, right),
     }  # fmt: skip
     agree(nodes, {"x": x}, level, constants=constants, outputs=["y"], length=400)
+
+
+@every_low_precision_level
+@pytest.mark.parametrize("fixed", [True, False])
+def test_sums_are_rounded_as_onnx_runtime_rounds_them(level: str, fixed: bool) -> None:
+    # (The result's scale is about 560 times that of sums, and many sums lie between two numbers.)
+    random = np.random.default_rng(3)
+    fed = {
+        "x": numbers(random, "uint8", (1, 32, 40, 40)), "a": numbers(random, "uint8", (300, 128)),
+        "w": numbers(random, "int8", (32, 32, 1, 1)), "own": numbers(random, "int8", (32, 1, 3, 3)),
+        "half": numbers(random, "int8", (32, 16, 1, 1)), "b": numbers(random, "int8", (128, 96)),
+    }  # fmt: skip
+    constants = {
+        "s": np.array(np.float32(0.0271)), "zx": np.array(128, np.uint8),
+        "zo": np.array(127, np.uint8),
+        "sw": np.full(32, 0.0077, np.float32), "zw": np.zeros(32, np.int8),
+        "sb": np.full(96, 0.0077, np.float32), "zb": np.zeros(96, np.int8),
+        "sy": np.array(np.float32(0.0271 * 0.0077 * 560)), "s2": np.array(np.float32(0.0542)),
+        "bias": random.integers(-3000, 3000, 32).astype("i4"),
+        "r": random.integers(-3000, 3000, 96).astype("i4"),
+    }  # fmt: skip
+    if fixed:
+        constants |= {name: fed.pop(name) for name in ("w", "own", "half", "b")}
+    conv = ["s", "zx", "w", "sw", "zw", "sy", "zx"]
+    nodes = [
+        helper.make_node("QLinearConv", ["x", *conv], ["y"]),
+        helper.make_node(
+            "QLinearConv", ["x", *conv[:2], "own", *conv[3:], "bias"], ["each"],
+            group=32, pads=[1, 1, 1, 1],
+        ),
+        helper.make_node(
+            "QLinearConv", ["x", *conv[:2], "half", *conv[3:], "bias"], ["two"], group=2
+        ),
+        helper.make_node("QLinearMatMul", ["a", "s", "zx", "b", "sb", "zb", "sy", "zx"], ["m"]),
+        *(
+            helper.make_node(name, inputs, [name], domain="com.microsoft")
+            for name, inputs in {
+                "QGemm": ["a", "s", "zx", "b", "sb", "zb", "r", "sy", "zx"],
+                "QLinearAdd": ["x", "s", "zx", "y", "s", "zo", "s2", "zo"],
+                "QLinearMul": ["x", "s", "zx", "y", "s", "zo", "s", "zo"],
+                "QLinearGlobalAveragePool": ["pixels", "s", "zo", "s2", "zo"],
+            }.items()
+        ),
+    ]  # fmt: skip
+    pooled = ["x", "s", "zo", "s2", "zo"]
+    window = {"kernel_shape": [2, 2], "strides": [2, 2], "domain": "com.microsoft"}
+    nodes.append(helper.make_node("QLinearAveragePool", pooled, ["pooled"], **window))
+    fed["pixels"] = numbers(random, "uint8", (1, 400, 2, 2))
+    names = [node.output[0] for node in nodes]
+    proto = model(nodes, fed, names, constants)
+    expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, fed)
+    for settings in ({"instructions": level}, {"engine": "reference"}):
+        found = session(proto, **settings).run(None, fed)
+        for name, one, other in zip(names, found, expected, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)

@@ -28,7 +28,7 @@ from hagane.runtime.shapes.repeats import (
     Repeats,
 )
 from tests.native.agreement import same
-from tests.native.models import draw
+from tests.native.models import draw, engine_bytes
 from tests.runtime.test_specialize import pictures, reference
 
 SHAPE = (2, 3, 17, 23)
@@ -85,8 +85,7 @@ def test_a_session_of_bytes_has_programs_made_by_another_process() -> None:
 @pytest.mark.long
 def test_its_weights_are_those_of_the_session_where_they_are_equal() -> None:
     engine, session = load_engine(), session_of(pictures().SerializeToString())
-    gc.collect()
-    before = engine.allocated()
+    before = engine_bytes()
     for _ in range(RUNS):
         session.run(None, {"x": draw(SHAPE)})
     repeats = repeats_of(session)

@@ -15,7 +15,7 @@ from hagane.errors import InvalidArgument
 from hagane.native.run.engine import load_engine
 from hagane.runtime.shapes import repeats
 from tests.native.agreement import no_compilation, same
-from tests.native.models import draw, model
+from tests.native.models import draw, engine_bytes, model
 
 CHANNELS = 64
 
@@ -91,8 +91,7 @@ def test_no_shape_has_a_program_of_its_own_where_that_is_switched_off() -> None:
 def test_a_program_for_one_shape_reads_the_weights_of_the_others() -> None:
     engine = load_engine()
     session = made()
-    gc.collect()
-    before = engine.allocated()
+    before = engine_bytes()
     session.prepare({"x": (1, 3, 12, 12)})
     gc.collect()
     grown = engine.allocated() - before
@@ -162,8 +161,7 @@ def test_programs_that_wait_lend_their_memory_for_values() -> None:
     values = [part.memory({}).values for part in parts]
     assert len(values) == 2
     assert min(values) > 8 << 20
-    gc.collect()
-    before = engine.allocated()
+    before = engine_bytes()
     for feed, want in [*zip(feeds, wanted, strict=True)] * 2:
         for _ in range(repeats.RUNS):  # by its own program from then on
             same("y", session.run(None, feed)[0], want, length=2000)

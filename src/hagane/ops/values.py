@@ -61,6 +61,15 @@ def texts_of(tensor: ir.TensorProtocol) -> Array:
     return strings([_text(item) for item in held]).reshape(tensor.shape.numpy())
 
 
+def factor_of(left: Array, right: Array, result: Array) -> Array:
+    """Return the factor from sums of products to a result by their scales, float32.
+
+    Each step is rounded, as ONNX Runtime has it: results that lie between two numbers depend on it.
+    """
+    of_sums = left.astype(np.float32) * right.astype(np.float32)
+    return np.asarray(of_sums / result.astype(np.float32).reshape(()))
+
+
 def _text(item: str | bytes) -> str:
     return item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
 

@@ -125,10 +125,6 @@ static inline int32_t hg_saturate(float v, int32_t zero, int32_t low, int32_t hi
   double r = __builtin_rint((double)v) + zero;
   return r != r ? 0 : r < low ? low : r > high ? high : (int32_t)r;
 }
-static inline int32_t hg_saturate_d(double v, int32_t zero, int32_t low, int32_t high) {
-  double r = __builtin_rint(v) + zero;
-  return r != r ? 0 : r < low ? low : r > high ? high : (int32_t)r;
-}
 /* Division of whole numbers in a kernel: divisors of zero are noted in `hg_zeros`, overflow is no trap. A
  * remainder has the sign of the dividend, a modulus that of the divisor. Quotients of at most 32 bits are
  * those of doubles, which vectors have. */

@@ -6,7 +6,7 @@ specified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,12 @@ from hagane.ops.builder import op
 from hagane.ops.context import InferContext
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, INT_LIST, INTS, declare
 from hagane.ops.contrib.qlinear_composed import (
-    composed_binary,
+    composed_add,
     composed_concat,
     composed_gemm,
     composed_global,
     composed_leaky_relu,
+    composed_mul,
     composed_pool,
     composed_softmax,
     composed_unary,
@@ -30,16 +31,18 @@ from hagane.ops.contrib.qlinear_composed import (
 )
 from hagane.ops.convolution.pool import average_pool
 from hagane.ops.convolution.window import Window, check_window
-from hagane.ops.definition import Array, OpDef
+from hagane.ops.definition import Array, Kernel, OpDef
 from hagane.ops.elementwise.activation import sigmoid
 from hagane.ops.linear.matmul import fit_columns, infer_gemm
 from hagane.ops.normalization.softmax import softmax
 from hagane.ops.quantization.linear import OPERATORS as LINEAR
 from hagane.ops.quantization.linear import dequantize, quantize
 from hagane.ops.registry import schema
-from hagane.ops.values import array_dtype
+from hagane.ops.values import array_dtype, factor_of
 from hagane.ops.vjp import ROUNDED
 from hagane.symbolic import Dim
+
+_ONE = np.ones((), np.float32)
 
 
 def _real(x: Array, scale: Array, zero: Array | None) -> Array:
@@ -53,26 +56,46 @@ def _whole(y: Array, scale: Array, zero: Array | None, like: Array) -> Array:
     return quantize(np.asarray(y), scale.reshape(()), zero, dtype)
 
 
-def _binary(name: str, function: Callable[[Array, Array], Array]) -> OpDef:
-    def reference(
-        a: Array,
-        a_scale: Array,
-        a_zero: Array | None,
-        b: Array,
-        b_scale: Array,
-        b_zero: Array | None,
-        c_scale: Array,
-        c_zero: Array | None = None,
-    ) -> Array:
-        y = function(_real(a, a_scale, a_zero), _real(b, b_scale, b_zero))
-        return _whole(y, c_scale, c_zero, a)
+def _around(y: Array, zero: Array | None, like: Array) -> Array:
+    """Return numbers as bytes around a zero point, rounded after its addition."""
+    return _whole(y if zero is None else y + zero.astype(np.float32), _ONE, None, like)
 
+
+def _added(
+    a: Array,
+    a_scale: Array,
+    a_zero: Array | None,
+    b: Array,
+    b_scale: Array,
+    b_zero: Array | None,
+    c_scale: Array,
+    c_zero: Array | None = None,
+) -> Array:
+    total = _real(a, a_scale / c_scale, a_zero) + _real(b, b_scale / c_scale, b_zero)
+    return _around(total, c_zero, a)
+
+
+def _multiplied(
+    a: Array,
+    a_scale: Array,
+    a_zero: Array | None,
+    b: Array,
+    b_scale: Array,
+    b_zero: Array | None,
+    c_scale: Array,
+    c_zero: Array | None = None,
+) -> Array:
+    factor = factor_of(a_scale.reshape(()), b_scale.reshape(()), c_scale)
+    return _around(_real(a, _ONE, a_zero) * _real(b, _ONE, b_zero) * factor, c_zero, a)
+
+
+def _binary(name: str, reference: Kernel, compose: Kernel) -> OpDef:
     return OpDef(
         f"QLinear{name}",
         lambda ctx: [ctx.broadcast(ctx.shape(0), ctx.shape(3))],
         reference,
         domain=DOMAIN,
-        compose=composed_binary(name),
+        compose=compose,
         vjp=ROUNDED,
     )
 
@@ -178,7 +201,7 @@ def _average_pool(
         pads=pads,
         strides=strides,
     )
-    return _whole(np.moveaxis(y, 1, -1) if channels_last else y, y_scale, y_zero, x)
+    return _around((np.moveaxis(y, 1, -1) if channels_last else y) / y_scale, y_zero, x)
 
 
 def _infer_average_pool(ctx: InferContext) -> Sequence[Any]:
@@ -208,7 +231,8 @@ def _global_average_pool(
     channels_last: int = 0,
 ) -> Array:
     axes = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
-    return _whole(_real(x, x_scale, x_zero).mean(axis=axes, keepdims=True), y_scale, y_zero, x)
+    mean = _real(x, _ONE, x_zero).mean(axis=axes, keepdims=True)
+    return _whole(mean * (x_scale / y_scale).reshape(()), _ONE, y_zero, x)
 
 
 def _infer_global(ctx: InferContext) -> Sequence[Any]:
@@ -240,9 +264,10 @@ def _gemm(
     total = np.matmul(left.T if transA else left, right)
     if c is not None:
         total = total + c
-    real = total.astype(np.float32) * np.float32(alpha) * a_scale.reshape(()) * b_scale.reshape(-1)
-    real = real.astype(np.float32)
-    return real if y_scale is None else _whole(real, y_scale, y_zero, a)
+    unit = a_scale.reshape(()) * np.float32(alpha)
+    factor = factor_of(unit, b_scale.reshape(-1), _ONE if y_scale is None else y_scale)
+    real = np.asarray(total.astype(np.float32) * factor)
+    return real if y_scale is None else _whole(real, _ONE, y_zero, a)
 
 
 def _infer_gemm(ctx: InferContext) -> Sequence[Any]:
@@ -267,7 +292,7 @@ def _aligned(source: OpDef) -> OpDef:
 
 
 OPERATORS = (
-    _binary("Add", np.add),
+    _binary("Add", _added, composed_add),
     OpDef(
         "QLinearAveragePool",
         _infer_average_pool,
@@ -300,7 +325,7 @@ OPERATORS = (
         compose=composed_leaky_relu,
         vjp=ROUNDED,
     ),
-    _binary("Mul", np.multiply),
+    _binary("Mul", _multiplied, composed_mul),
     OpDef(
         "QLinearSigmoid",
         lambda ctx: [ctx.shape(0)],

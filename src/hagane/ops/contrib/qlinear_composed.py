@@ -11,6 +11,8 @@ import onnx_ir as ir
 from hagane.ops.builder import dtype_of, op, rank_of, shape_of
 from hagane.ops.definition import Kernel
 
+_ONE = np.ones((), np.float32)
+
 
 def single(value: Any) -> Any:
     """Return a scale or zero point, which may be a list of one, as a scalar."""
@@ -28,23 +30,46 @@ def _quantized(y: Any, scale: Any, zero: Any, like: Any) -> Any:
     return op("QuantizeLinear", y, single(scale), zero)
 
 
-def composed_binary(name: str) -> Kernel:
-    """Return the composition of an operator on two quantised tensors."""
+def _rounded_around(y: Any, zero: Any, like: Any) -> Any:
+    """Return numbers as bytes around a zero point, rounded after its addition.
 
-    def compose(
-        a: Any,
-        a_scale: Any,
-        a_zero: Any,
-        b: Any,
-        b_scale: Any,
-        b_zero: Any,
-        c_scale: Any,
-        c_zero: Any = None,
-    ) -> Any:
-        left, right = _dequantized(a, a_scale, a_zero), _dequantized(b, b_scale, b_zero)
-        return _quantized(op(name, left, right), c_scale, c_zero, a)
+    As ONNX Runtime has it: around an odd one, 2.5 is rounded up.
+    """
+    if zero is not None:
+        y = op("Add", y, op("Cast", single(zero), to=ir.DataType.FLOAT))
+    return _quantized(y, _ONE, None, like)
 
-    return compose
+
+def composed_mul(
+    a: Any,
+    a_scale: Any,
+    a_zero: Any,
+    b: Any,
+    b_scale: Any,
+    b_zero: Any,
+    c_scale: Any,
+    c_zero: Any = None,
+) -> Any:
+    """Return QLinearMul."""
+    total = op("Mul", _dequantized(a, _ONE, a_zero), _dequantized(b, _ONE, b_zero))
+    factor = op("Div", op("Mul", single(a_scale), single(b_scale)), single(c_scale))
+    return _rounded_around(op("Mul", total, factor), c_zero, a)
+
+
+def composed_add(
+    a: Any,
+    a_scale: Any,
+    a_zero: Any,
+    b: Any,
+    b_scale: Any,
+    b_zero: Any,
+    c_scale: Any,
+    c_zero: Any = None,
+) -> Any:
+    """Return QLinearAdd."""
+    scales = [op("Div", single(scale), single(c_scale)) for scale in (a_scale, b_scale)]
+    left, right = _dequantized(a, scales[0], a_zero), _dequantized(b, scales[1], b_zero)
+    return _rounded_around(op("Add", left, right), c_zero, a)
 
 
 def composed_unary(name: str) -> Kernel:
@@ -131,7 +156,7 @@ def composed_pool(
     )  # fmt: skip
     if channels_last:
         y = op("Transpose", y, perm=[0, *range(2, rank), 1])
-    return _quantized(y, y_scale, y_zero, x)
+    return _rounded_around(op("Div", y, single(y_scale)), y_zero, x)
 
 
 def composed_global(
@@ -140,8 +165,9 @@ def composed_global(
     """Return QLinearGlobalAveragePool."""
     rank = rank_of(x)
     axes = list(range(1, rank - 1) if channels_last else range(2, rank))
-    y = op("ReduceMean", _dequantized(x, x_scale, x_zero), axes)
-    return _quantized(y, y_scale, y_zero, x)
+    mean = op("ReduceMean", _dequantized(x, _ONE, x_zero), axes)
+    factor = op("Div", single(x_scale), single(y_scale))
+    return _quantized(op("Mul", mean, factor), _ONE, y_zero, x)
 
 
 def composed_gemm(
@@ -165,8 +191,11 @@ def composed_gemm(
     total = op("MatMulInteger", left, right, single(a_zero), single(b_zero))
     if c is not None:
         total = op("Add", total, c)
-    scale = op("Mul", single(a_scale), single(b_scale))
+    scale = single(a_scale)
     if alpha != 1:
         scale = op("Mul", scale, alpha)
-    real = op("Mul", op("Cast", total, to=ir.DataType.FLOAT), scale)
-    return real if y_scale is None else _quantized(real, y_scale, y_zero, a)
+    factor = op("Mul", scale, single(b_scale))
+    if y_scale is not None:
+        factor = op("Div", factor, single(y_scale))
+    real = op("Mul", op("Cast", total, to=ir.DataType.FLOAT), factor)
+    return real if y_scale is None else _quantized(real, _ONE, y_zero, a)

@@ -14,14 +14,14 @@ from hagane.ops.convolution.window import Window
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.linear.matmul import product_shape
 from hagane.ops.quantization.linear import quantize
-from hagane.ops.values import array_dtype
+from hagane.ops.values import array_dtype, factor_of
 from hagane.ops.vjp import ROUNDED
 
 
-def requantize(accumulator: Array, factor: Array, scale: Array, zero: Array) -> Array:
-    """Return integers of scale ``factor`` brought to ``scale`` and ``zero``."""
-    real = accumulator.astype(np.float64) * factor.astype(np.float64)
-    return quantize(real, scale.astype(np.float64).reshape(()), zero.reshape(()), array_dtype(zero))
+def requantize(sums: Array, factor: Array, zero: Array) -> Array:
+    """Return sums of products times a factor, rounded to bytes around ``zero``."""
+    real = sums.astype(np.float32) * factor
+    return quantize(real, np.ones((), np.float32), zero.reshape(()), array_dtype(zero))
 
 
 def _qlinear_conv(
@@ -48,8 +48,8 @@ def _qlinear_conv(
     per_map = (-1, *(1,) * window.rank)
     if b is not None:
         total = total + b.reshape(per_map)
-    factor = x_scale.reshape(()) * w_scale.reshape(() if w_scale.size == 1 else per_map)
-    return requantize(total, factor, y_scale, y_zero)
+    scales = w_scale.reshape(() if w_scale.size == 1 else per_map)
+    return requantize(total, factor_of(x_scale.reshape(()), scales, y_scale), y_zero)
 
 
 def _infer_qlinear_conv(ctx: InferContext) -> Sequence[Any]:
@@ -75,8 +75,7 @@ def _qlinear_matmul(
     left = a.astype(np.int64) - _rows(a_zero, a.ndim).astype(np.int64)
     right = b.astype(np.int64) - b_zero.astype(np.int64)
     total = np.matmul(left, right)
-    factor = _rows(a_scale, a.ndim).astype(np.float64) * b_scale.astype(np.float64)
-    return requantize(total, factor, y_scale, y_zero)
+    return requantize(total, factor_of(_rows(a_scale, a.ndim), b_scale, y_scale), y_zero)
 
 
 def _infer_qlinear_matmul(ctx: InferContext) -> Sequence[Any]:

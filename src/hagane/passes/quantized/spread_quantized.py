@@ -29,7 +29,8 @@ def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
     """Replace QLinearConv of several groups by a convolution of floats; return where.
 
     Kernels of floats exist for these. Weights, scales and zero points are constants. Sums are
-    of floats: a result in the middle of two bytes may be rounded to the other one. A convolution
+    of floats that are whole numbers, and are scaled after that, so that a result in the middle of
+    two bytes is rounded to the same one. A convolution
     in which each channel has a filter of its own stays as it is, if it has one or two spatial axes
     and its result one constant scale.
 
@@ -61,16 +62,21 @@ def spread_quantized(graph: ir.Graph, types: GraphTypes) -> list[str]:
         name = name_of(node)
         along = (-1,) + (1,) * (weight.ndim - 1)
         offset = weight.astype(np.float64) - w_zero.astype(np.float64).reshape(along)
-        scale = w_scale.astype(np.float64).reshape(along)
-        floats = (offset * scale).astype(np.float32)
+        one = np.ones((), np.float32)
         with building(graph, types, node, name):
-            x = op("DequantizeLinear", *node.inputs[:3])
-            row = None
+            x = op("DequantizeLinear", node.inputs[0], one, op("Reshape", node.inputs[2], []))
+            made = op("Conv", x, offset.astype(np.float32), **given(node))
+            made = op("Cast", made, to=ir.DataType.INT32)  # (factors stay apart from the weights)
             if bias is not None:
-                unit = float(x_scale.reshape(-1)[0]) * w_scale.astype(np.float64).reshape(-1)
-                row = (bias * unit).astype(np.float32)
-            made = op("Conv", x, floats, row, **given(node))
-        substitute(graph, types, node, "QuantizeLinear", [made, y_scale, y_zero])
+                made = op("Add", made, bias.reshape(along[:-1]))
+            factor = op(
+                "Div",
+                (x_scale.reshape(()) * w_scale).reshape(() if w_scale.size == 1 else along[:-1]),
+                op("Reshape", y_scale, []),
+            )
+            made = op("Mul", op("Cast", made, to=ir.DataType.FLOAT), factor)
+            y_zero = op("Reshape", y_zero, [])
+        substitute(graph, types, node, "QuantizeLinear", [made, one, y_zero])
     return changed
 
 

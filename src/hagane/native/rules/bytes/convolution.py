@@ -48,6 +48,7 @@ from hagane.native.rules.convolution.stem import by_pixels, folded, folds_rows
 from hagane.native.rules.convolution.window import is_depthwise, needed_pads, pads_of, window_of
 from hagane.native.tiles.tile import IN_ROWS, Words
 from hagane.ops.definition import Array
+from hagane.ops.values import factor_of
 from hagane.symbolic import Dim
 
 
@@ -75,10 +76,7 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
     bias = low.facts.constant(bias_value)
     if w_scale is None or (bias_value is not None and bias is None):
         raise NotNative("a scale or bias known only at run time")
-    factor = (x_scale * w_scale.reshape(-1)).astype(
-        np.float64
-    )  # in float32, as the operator has it
-    scale = factor / np.float64(y_scale[0])
+    scale = factor_of(x_scale, w_scale.reshape(-1), y_scale)
     if weight.ndim in (3, 4):
         window = window_of(low, node, weight.shape[2:], weight.shape[0])
         filters = _around_zero(low, node.inputs[5], weight)
@@ -97,13 +95,12 @@ def lower_qlinear_conv(low: Lowering, node: ir.Node) -> None:
         if not in_quads and _lower_shorts(low, node, window, weight, x_zero, scale, bias):
             return
         if depthwise:
-            result = float(y_scale[0]), y_zero
-            lower_depthwise_planes(low, node, window, filters, x_zero, factor, bias, result)
+            lower_depthwise_planes(low, node, window, filters, x_zero, scale, bias, y_zero)
             return
     w_zero = one_for_all(low, node.inputs[5])
     sums, pixels = _convolved(low, node, weight, x_zero, w_zero)
     target = low.forms.result(node.outputs[0])
-    requantize(low, node, sums, target, factor, bias, (float(y_scale[0]), y_zero), pixels)
+    requantize(low, node, sums, target, scale, bias, y_zero, pixels)
     low.forms[node.outputs[0]] = target
 
 

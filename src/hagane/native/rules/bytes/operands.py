@@ -136,20 +136,19 @@ def requantize(
     target: Tensor,
     factor: Array,
     bias: Array | None,
-    result: tuple[float, int],
+    zero: int,
     pixels: Dim,
 ) -> None:
     """Bring sums (images * pixels, maps) to bytes (images, maps, pixels)."""
     rows, maps = sums.shape
-    scale, zero = result
     assert isinstance(maps, int)
-    spread = np.broadcast_to(factor, (maps,)).astype(np.float64)
+    spread = np.broadcast_to(factor, (maps,)).astype(np.float32)
     added = np.zeros(maps, np.int32) if bias is None else bias.astype(np.int32)
     body = Body()
     s, d = body.pointer(sums), body.pointer(target, written=True)
     f = body.raw(
-        low.recorder.weight(("factor", id(node)), Packing(as_is, (spread,)), maps * 8),
-        ctype="double",
+        low.recorder.weight(("factor", id(node)), Packing(as_is, (spread,)), maps * 4),
+        ctype="float",
     )
     b = body.raw(
         low.recorder.weight(("added", id(node)), Packing(as_is, (added,)), maps * 4),
@@ -161,12 +160,11 @@ def requantize(
         f"int64_t r0 = q * 64, r1 = hg_min({size}, r0 + 64);",
         f"for (int64_t r = r0, end; r < r1; r = end) {{ int64_t image = r / {plane};",
         f"end = hg_min(r1, (image + 1) * {plane}); int64_t m = end - r;",
-        f"for (int64_t j = 0; j < {maps}; j++) {{ double factor = {f}[j]; int32_t own = {b}[j];",
+        f"for (int64_t j = 0; j < {maps}; j++) {{ float factor = {f}[j]; int32_t own = {b}[j];",
         f"const int32_t *x = {s} + r * {maps} + j;",
         f"__typeof__({d}) o = {d} + (image * {maps} + j) * {plane} + r - image * {plane};",
         "for (int64_t i = 0; i < m; i++) {",
-        f"double v = (double)(x[i * {maps}] + own) * factor / {scale!r};",
-        f"o[i] = hg_saturate_d(v, {zero}, {least}, {most});",
+        f"o[i] = hg_saturate((float)(x[i * {maps}] + own) * factor, {zero}, {least}, {most});",
         "} } }",
     )
     low.recorder.emit(

@@ -34,7 +34,7 @@ def lower_depthwise_planes(
     x_zero: int,
     factor: Array,
     bias: Array | None,
-    result: tuple[float, int],
+    zero: int,
 ) -> None:
     """Write the kernel of a QLinearConv in which each channel has a filter of its own.
 
@@ -44,9 +44,9 @@ def lower_depthwise_planes(
         window: Its sizes.
         weight: One filter a channel, whole numbers around zero.
         x_zero: The zero point of the image.
-        factor: The product of the scales of image and weights, one or one a channel.
+        factor: From sums to the result, one or one a channel.
         bias: Whole numbers that are added to sums.
-        result: Scale and zero point of the result.
+        zero: The zero point of the result.
     """
     channels, (kh, kw) = window.channels, window.kernel
     source, target = low.forms.plain(node.inputs[0]), low.forms.result(node.outputs[0])
@@ -54,7 +54,7 @@ def lower_depthwise_planes(
     if len(strides) == 3:
         strides = (*strides[:2], 0, strides[2])
     filters = np.ascontiguousarray(weight.reshape(channels, kh * kw), np.int32)
-    spread = np.broadcast_to(factor, (channels,)).astype(np.float64)
+    spread = np.broadcast_to(factor, (channels,)).astype(np.float32)
     added = np.zeros(channels, np.int32) if bias is None else bias.astype(np.int32)
     body = Body()
     s, d = body.pointer(source), body.pointer(target, written=True)
@@ -63,8 +63,8 @@ def lower_depthwise_planes(
         ctype="int32_t",
     )
     f = body.raw(
-        low.recorder.weight(("factor", id(node)), Packing(as_is, (spread,)), channels * 8),
-        ctype="double",
+        low.recorder.weight(("factor", id(node)), Packing(as_is, (spread,)), channels * 4),
+        ctype="float",
     )
     b = body.raw(
         low.recorder.weight(("added", id(node)), Packing(as_is, (added,)), channels * 4),
@@ -76,7 +76,6 @@ def lower_depthwise_planes(
     assert isinstance(strides[3], int), "an image of fixed sizes"
     kept = {"type": C_TYPES[source.dtype.name], "step": sw * strides[3], "zero": x_zero}
     body.helper(_ADD % kept)
-    scale, zero = result
     limits = np.iinfo(target.dtype)
     most = _COLUMNS
     if isinstance(window.out_width, int):
@@ -101,11 +100,10 @@ def lower_depthwise_planes(
         f"if (first < last) KERNEL_add(sums + first, plane + row * {h} + (at + first * {sw}) * {v}, "
         f"last - first, {w}[c * {kh * kw} + i * {kw} + j]);",
         "} }",
-        f"double factor = {f}[c];",
+        f"float factor = {f}[c];",
         f"__typeof__({d}) o = {d} + (q * {number(window.out_height)} + y) * {across} + x0;",
         "for (int64_t x = 0; x < count; x++)",
-        f"o[x] = hg_saturate_d((double)sums[x] * factor / {scale!r}, {zero}, {limits.min}, "
-        f"{limits.max});",
+        f"o[x] = hg_saturate((float)sums[x] * factor, {zero}, {limits.min}, {limits.max});",
         "}",
     )
     flops, count = 2.0 * kh * kw, window.elements

@@ -42,6 +42,7 @@ from hagane.native.rules.products.packed import packed_rows
 from hagane.native.tiles.contraction import pack_weights
 from hagane.native.tiles.tile import Store, Words, whole_words
 from hagane.ops.definition import Array
+from hagane.ops.values import factor_of
 from hagane.symbolic import product
 
 
@@ -263,15 +264,14 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
     if weight.shape[0] > INT32_TERMS:
         raise NotNative("sums that 32 bits may not hold")
     out, n = node.outputs[0], weight.shape[1]
-    factor = a_scale.astype(np.float64) * b_scale.astype(np.float64)
+    factor = np.broadcast_to(factor_of(a_scale, b_scale, y_scale), (n,))
     signed = signed_weight(weight, b_zero)
     rows = product(low.facts.shape(node.inputs[0])[:-1])
     if has_quads(low) and signed is not None:
         shift = 128 if low.facts.dtype(node.inputs[0]) == np.int8 else 0
         start = (-(a_zero + shift) * signed.astype(np.int64).sum(0)).astype(np.int32)
-        scale = np.broadcast_to(factor / np.float64(y_scale[0]), (n,)).astype(np.float32)
         length = row_length(n, low.facts.level)
-        kept = parameters(low, id(node), length, start, scale, np.zeros(n, np.float32))
+        kept = parameters(low, id(node), length, start, factor, np.zeros(n, np.float32))
         tile = row_tile(low.facts.level, Words.QUAD)
         tile = replace(tile, store=Store.SCALED, parameters=kept.distance)
         read = packed_rows(low, node.inputs[0], rows, weight.shape[0], Words.QUAD)
@@ -283,16 +283,14 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
         keep(low, out, _rounded(low, node, wide, y_zero))
         return
     if has_quads(low):
-        scale = np.broadcast_to(factor / np.float64(y_scale[0]), (n,)).astype(np.float32)
-        _lower_uncentred_bytes(low, node, weight, (a_zero, b_zero, y_zero), scale)
+        _lower_uncentred_bytes(low, node, weight, (a_zero, b_zero, y_zero), factor)
         return
     centred = weight.astype(np.int32) - b_zero
     if fits_shorts(centred.T, np.zeros(n)):
         # Rounded from floats: a product is scaled in float32, and so it is with quads.
         short = rows_of_shorts(low, node.inputs[0], weight.shape[0], a_zero)
         wide = low.recorder.new(f"{node.name} scaled", FLOAT32, low.facts.shape(out))
-        spread = np.broadcast_to(factor / np.float64(y_scale[0]), (n,)).astype(np.float32)
-        after = Scaled(out, spread, np.zeros(n, np.float32), ())
+        after = Scaled(out, factor, np.zeros(n, np.float32), ())
         emit_short_rows(low, node, centred, short, after, wide)
         keep(low, out, _rounded(low, node, wide, y_zero))
         return
@@ -304,7 +302,7 @@ def lower_qlinear_matmul(low: Lowering, node: ir.Node) -> None:
         shifted=source.dtype == np.int8,
     )  # fmt: skip
     target = low.forms.result(out)
-    requantize(low, node, sums, target, factor, None, (float(y_scale[0]), y_zero), 1)
+    requantize(low, node, sums, target, factor, None, y_zero, 1)
     low.forms[out] = target
 
 

@@ -19,7 +19,7 @@ from hagane.native.lowering.forms import Lazy, Lowered, operand
 from hagane.native.lowering.state import Lowering, Rule
 from hagane.native.rules.bytes.operands import has_quads
 from hagane.native.rules.bytes.shorts import four_sizes
-from hagane.native.rules.bytes.sums import DEQUANTIZE, sums_bytes
+from hagane.native.rules.bytes.sums import DEQUANTIZE, summand, sums_bytes
 from hagane.native.rules.elementwise import keep
 from hagane.symbolic import Dim
 
@@ -85,25 +85,38 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
     if not in_blocks:
         _keep(low, node, expression)
         return
-    around = arguments[2]
-    whole = isinstance(scale, Constant) and isinstance(around, Constant)
-    if whole and isinstance(around, Constant) and rank in (3, 4) and not has_quads(low):
-        point = int(around.value)
+    point = _point(arguments[0], scale, arguments[2], range(least, most + 1))
+    if point is not None and rank in (3, 4) and not has_quads(low):
         shorts = low.forms.new_shorts(out, four_sizes(low.facts.shape(out)), point)
         text = f"v_quantize({quotient}, {{2}}, {least - point}.f, {most - point}.f)"
-        terms = (*arguments[:2], Constant(0, FLOAT32), *arguments[3:])
+        assert isinstance(arguments[2], Constant)
+        less = Constant(arguments[2].value - point, FLOAT32)  # (which may be in the sum)
+        terms = (*arguments[:2], less, *arguments[3:])
         blocks = shorts.blocks(low.facts.level.lanes)
         emit_image(low.recorder, _label(found, node), Apply(text, terms, INT16), blocks)
         low.forms.shorts[out] = shorts
         return
-    if isinstance(scale, Constant) and isinstance(around, Constant) and rank == 4:
-        image = low.forms.new_quads(out, int(around.value))
+    if point is not None and isinstance(scale, Constant) and rank == 4:
+        image = low.forms.new_quads(out, point)
         label, sum_ = _label(found, node), arguments[0]
-        if not sums_bytes(low, label, sum_, float(scale.value), image.zero, image):
+        assert isinstance(arguments[2], Constant)
+        after = int(arguments[2].value) + image.shift
+        if not sums_bytes(low, label, sum_, float(scale.value), after, image):
             emit_image(low.recorder, label, shifted(expression), image.view())
         low.forms.quads[out] = image
         return
     _keep(low, node, replace(expression, arguments=(Leaf(low.forms.plain(x)), *arguments[1:])))
+
+
+def _point(sum_: Expression, scale: Expression, zero: Expression, numbers: range) -> int | None:
+    """Return the constant zero point of numbers that are quantised, if scale and it are constants.
+
+    That of numbers which are not scaled may be what is added to them last (QLinearAdd).
+    """
+    if not isinstance(scale, Constant) or not isinstance(zero, Constant):
+        return None
+    added = summand(sum_) if zero.value == 0 and scale.value == 1 else None
+    return int(added) if added is not None and added in numbers else int(zero.value)
 
 
 def lower_dequantize(low: Lowering, node: ir.Node) -> None:

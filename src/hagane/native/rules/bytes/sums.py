@@ -29,11 +29,16 @@ def sums_bytes(
         label: Names it.
         expression: The sum, before it is quantised.
         scale: The scale of the result.
-        zero: Its zero point as it is kept.
-        target: The result.
+        zero: What is added to rounded numbers, as they are kept.
+        target: The result; around its zero point, if that is not added but part of the sum.
     """
     if not isinstance(expression, Apply) or not has_quads(low):
         return False
+    point = summand(expression) if zero != target.zero else None
+    if point is not None:
+        expression = expression.arguments[0]
+        if not isinstance(expression, Apply) or zero + point != target.zero:
+            return False
     rectified = expression.template == _template("Relu", 1)
     if rectified:
         (expression,) = expression.arguments
@@ -71,9 +76,9 @@ def sums_bytes(
         f"uint8_t *o = {d} + {places[0]};",
         f"const uint8_t *a = {p[0]} + {places[1]}, *b = {p[1]} + {places[2]};",
     )
-    sums = _sums((a_scale, a_zero), (b_scale, b_zero), used, lanes)
+    sums = _sums((a_scale, a_zero), (b_scale, b_zero), point, used, lanes)
     if rectified:
-        sums.append(f"y = _mm512_max_epu8(y, _mm512_set1_epi8((char){zero}));")
+        sums.append(f"y = _mm512_max_epu8(y, _mm512_set1_epi8((char){target.zero}));")
     whole, rest = divmod(columns, pixels)
     step = pixels * lanes
     body.add(
@@ -111,8 +116,22 @@ def dequantized_quads(low: Lowering, side: Expression) -> tuple[Quads, float, fl
     return image, float(scale.value), float(zero.value)
 
 
-def _sums(a: tuple[float, float], b: tuple[float, float], used: int, lanes: int) -> list[str]:
-    """Return the code of ``y``, 64 bytes of results; sides are scales and zero points."""
+def summand(expression: Expression) -> float | None:
+    """Return the constant that an expression adds last to another."""
+    if not isinstance(expression, Apply) or expression.template != _template("Add", 2):
+        return None
+    last = expression.arguments[1]
+    return float(last.value) if isinstance(last, Constant) else None
+
+
+def _sums(
+    a: tuple[float, float], b: tuple[float, float], point: float | None, used: int, lanes: int
+) -> list[str]:
+    """Return the code of ``y``, 64 bytes of results; sides are scales and zero points.
+
+    ``point`` is added before they are rounded.
+    """
+    added = "" if point is None else f" t{{0}} += v_set1({float_text(point)});"
     lines: list[str] = []
     for i in range(_ROW // _PIECE):
         pixel, piece = divmod(i * _PIECE, used)
@@ -122,7 +141,7 @@ def _sums(a: tuple[float, float], b: tuple[float, float], used: int, lanes: int)
             for name, (scale, zero) in (("a", a), ("b", b))
         )
         lines += [
-            f"vf t{i} = {first}; t{i} += {second};",
+            f"vf t{i} = {first}; t{i} += {second};{added.format(i)}",
             f"vf q{i} = t{i} * inverse; q{i} = v_fma(v_fma(-q{i}, by, t{i}), inverse, q{i});",
         ]
     whole = ", ".join(f"_mm512_cvtps_epi32((__m512)q{i})" for i in range(4))

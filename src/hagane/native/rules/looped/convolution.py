@@ -77,7 +77,7 @@ def lower_convolution(low: Lowering, node: ir.Node) -> None:
         limits = np.iinfo(y.dtype)
         kind = "int32_t"
         result = (
-            f"hg_saturate_d((double)sum[j] * (double)({scales[0]} * {scales[1]}) / (double){scales[2]}, "
+            f"hg_saturate((float)sum[j] * ({scales[0]} * {scales[1]} / {scales[2]}), "
             f"{scales[3]}, {limits.min}, {limits.max})"
         )
     elif whole:

@@ -92,11 +92,11 @@ def lower_product(low: Lowering, node: ir.Node) -> None:
                 found, text = _per(low, node.inputs[i], index)
                 more |= found
                 dtype = next(iter(found.values())).dtype
-                texts.append(f"(double){loaded(dtype, text)}" if i != 7 else text)
+                texts.append(f"(float){loaded(dtype, text)}" if i != 7 else text)
                 scales.append(found)
             limits = np.iinfo(y.dtype)
             result = (
-                f"hg_saturate_d((double)sum[j] * ({texts[0]} * {texts[1]}) / {texts[2]}, "
+                f"hg_saturate((float)sum[j] * ({texts[0]} * {texts[1]} / {texts[2]}), "
                 f"{texts[3]}, {limits.min}, {limits.max})"
             )
     lengths = {f"{name}_n": tensor.size for name, tensor in more.items()}
