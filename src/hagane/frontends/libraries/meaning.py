@@ -431,7 +431,7 @@ class MeaningTables(SharingTables):
             if x.kind == "numpy.ndarray":
                 return not self.is_scalar(part)
             return part.dtype == ir.DataType.UINT8  # PyTorch takes it for a mask
-        return isinstance(part, Tensor | list | ListRef | Many)
+        return isinstance(part, Tensor | list | tuple | ListRef | Many)
 
 
 # Calls of the program's own objects, and containers of them; reports, which compute nothing.

@@ -274,15 +274,18 @@ def _sizes(x: Any, columns: Dim) -> list[Dim]:
     return [*shape_of(x)[:-1], columns]
 
 
-def singular(x: Any) -> tuple[Any, Any, Any]:
+def singular(x: Any, *, full: bool = False, whole: bool = True) -> tuple[Any, Any, Any]:
     """Return U, S and V transposed with ``x = U S V``, singular values in falling order.
 
-    By rotations of columns (Hestenes' method, Golub and Van Loan, 8.6), in float64. Of vectors
-    only those with singular values come; their signs are as they come, those of values that are 0
-    are 0 on the longer side.
+    By rotations of columns (Hestenes' method, Golub and Van Loan, 8.6), in float64; vectors of
+    values that are 0 by reflections. Signs of pairs of vectors are as they come.
 
     Args:
         x: (..., rows, columns), floats.
+        full: Whether U and V are square; else only vectors with singular values come. Which of
+            rows and columns are more is known then.
+        whole: Whether vectors of values that are 0 are wanted; else these are of any length on the
+            longer side.
 
     Returns:
         (..., rows, k), (..., k) and (..., k, columns); k is the smaller of rows and columns.
@@ -291,7 +294,7 @@ def singular(x: Any) -> tuple[Any, Any, Any]:
     rows, columns = shape_of(x)[-2:]
     wide = cast(x, ir.DataType.DOUBLE)
     if not _is_tall(rows, columns):
-        u, s, v = singular(swapped(wide))
+        u, s, v = singular(swapped(wide), full=full, whole=whole)
         return cast(swapped(v), dtype), cast(s, dtype), cast(swapped(u), dtype)
     across = numbers_below(columns, down=False)
     pairs, count = _pairs(columns)
@@ -322,8 +325,24 @@ def singular(x: Any) -> tuple[Any, Any, Any]:
     none = op("Equal", length, number_like(0, a))
     u = div(a, where(none, number_like(1, a), length))
     least, rank = minimum(rows, columns), rank_of(u)
-    found = part(u, rank - 1, 0, least), part(values, rank - 2, 0, least)
+    values, length = part(values, rank - 2, 0, least), part(length, rank - 1, 0, least)
+    u = part(u, rank - 1, 0, least)
+    if whole or full:
+        bound = mul(part(length, rank - 1, 0, 1), float(np.finfo(np.float64).eps))
+        bound = mul(bound, cast(count_of(rows), ir.DataType.DOUBLE))
+        u = _completed(u, op("LessOrEqual", length, bound), least, rows if full else least)
+    found = u, values
     return (*(cast(w, dtype) for w in found), cast(part(swapped(v), rank - 2, 0, least), dtype))
+
+
+def _completed(u: Any, none: Any, least: Dim, count: Dim) -> Any:
+    """Return orthonormal columns (..., rows, count) with others in the place of some, the last."""
+    q, _ = orthogonal_triangular(where(none, number_like(0, u), stopped(u)), complete=True)
+    rank = rank_of(u)
+    made = where(none, part(q, rank - 1, 0, least), u)
+    if count is least:
+        return made
+    return op("Concat", made, part(q, rank - 1, least, count - least), axis=rank - 1)
 
 
 def _is_tall(rows: Dim, columns: Dim) -> bool:
@@ -332,7 +351,7 @@ def _is_tall(rows: Dim, columns: Dim) -> bool:
 
 def singular_values(x: Any) -> Any:
     """Return the singular values of matrices, the largest first."""
-    return singular(x)[1]
+    return singular(x, whole=False)[1]
 
 
 __all__ = [
