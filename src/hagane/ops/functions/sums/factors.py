@@ -165,7 +165,7 @@ def reflected(x: Any, scales: Any) -> Any:
 
 def _rounds(n: Dim) -> Dim:
     """Return in how many rounds all pairs of columns meet, in each round all columns at once."""
-    odd = n - 2 * (n // 2)  # type: ignore[operator]
+    odd = n - 2 * (n // 2)
     return n - 1 + odd
 
 
