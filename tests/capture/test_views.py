@@ -235,18 +235,82 @@ def test_copies_that_look_like_views_are_not_read_after_a_change(copy: Any) -> N
         return y
 
     with pytest.raises(CaptureError, match="changes a tensor that shares its memory"):
-        hagane.capture(function, "float32[4, 6]")
+        hagane.capture(function, "float32[n, m]")
+    x = torch.arange(24.0).reshape(4, 6)
+    assert torch.equal(hagane.compile(function, fullgraph=True)(x), function(x))
 
 
-def test_what_is_computed_from_a_transposed_tensor_lies_in_its_order() -> None:
+def _changed(x: Any) -> Any:
+    y = x.reshape(-1)
+    y[1] = 9
+    return x, y
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.t() + 1,
+        lambda x: torch.zeros_like(x.t()),
+        lambda x: x.t().softmax(-1),
+        lambda x: x.t().sort().values,
+        lambda x: x.t().cumsum(0),
+        lambda x: x.t() + torch.ones(6, 4),
+        lambda x: x.t()[:, :1] + torch.ones(6, 4),
+        lambda x: x.t().contiguous(),
+        lambda x: torch.dropout(x.t(), 0.5, train=False),
+        lambda x: torch.linalg.inv(x[:, :4] + 9 * torch.eye(4)),
+        lambda x: x.t().double(memory_format=torch.contiguous_format),
+        lambda x: x[:, 1],
+    ],
+)
+def test_results_lie_in_memory_as_those_of_pytorch(make: Any) -> None:
+    """``reshape`` is a view of what lies in order, and a copy of the rest."""
+
     def function(x: Any) -> Any:
-        turned = x.t() + 1
-        y = turned.reshape(-1)
-        turned += 1
-        return y
+        return _changed(make(x))
 
-    with pytest.raises(CaptureError, match="changes a tensor that shares its memory"):
-        hagane.capture(function, "float32[4, 6]")
+    x = torch.arange(24.0).reshape(4, 6)
+    made = hagane.compile(function, fullgraph=True)(x)
+    for ours, theirs in zip(made, function(x), strict=True):
+        torch.testing.assert_close(ours, theirs)
+        assert ours.stride() == theirs.stride()
+
+
+@pytest.mark.parametrize("part", [lambda x: x[:, 0], lambda x: x.diagonal(), lambda x: x[::2, 1]])
+def test_ravel_copies_what_has_gaps(part: Any) -> None:
+    def function(x: Any) -> Any:
+        x = x * 1
+        y = part(x).ravel()
+        y[0] = 9
+        return x, y
+
+    x = torch.arange(24.0).reshape(4, 6)
+    made = hagane.compile(function, fullgraph=True)(x)
+    for ours, theirs in zip(made, function(x), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: np.sort(x.T), lambda x: np.cumsum(x.T, 0), lambda x: np.concatenate([x.T, x.T]),
+        lambda x: np.pad(x.T, 1), lambda x: x.T + 1, lambda x: x @ x.T, lambda x: x[:, 0],
+        lambda x: np.diagonal(x).copy(),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
+def test_no_graph_writes_through_a_copy_of_an_array(make: Any) -> None:
+    """Where NumPy lays a result as its operand lies, a reshaped one may be a copy."""
+
+    def function(x: Any) -> Any:
+        made = make(x)
+        y = made.ravel()
+        y[1] = 9
+        return made, y
+
+    x = np.arange(24.0).reshape(4, 6)
+    for ours, theirs in zip(hagane.compile(function)(x), function(x), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def rows_and_reshaped(x: Any) -> Any:

@@ -125,6 +125,8 @@ a: int64[3, 4]; d: float64[4, 2]; h: float16[3, 4]
 q: float32[2, 8, 5, 16]; k: float32[2, 2, 7, 16]; r: float32[2, 8, 7, 16]
     F.scaled_dot_product_attention(q, r, r)
     F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+    F.scaled_dot_product_attention(q[0], k[0], r[0], enable_gqa=True)
+    F.scaled_dot_product_attention(q[None], k[None], k[None], enable_gqa=True)
     F.scaled_dot_product_attention(q, r, r, attn_mask=torch.zeros(2, 1, 5, 7))
     F.scaled_dot_product_attention(q, r, r, attn_mask=torch.zeros(5, 7), scale=0.1)
     F.scaled_dot_product_attention(q.double(), r.double(), r.double(), torch.ones(5, 7))

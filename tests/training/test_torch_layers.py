@@ -161,6 +161,70 @@ def test_projected_lstms_train() -> None:
     _stays_equal(module, loss, [[torch.randn(size) for size in sizes] for _ in range(3)])
 
 
+def attended(module: Any, x: Any) -> Any:
+    y = nn.functional.scaled_dot_product_attention(x, x, module.weight, dropout_p=0.25)
+    return (y * torch.eye(40)).sum()
+
+
+def test_dropout_of_attention_drops_weights_and_scales_the_others() -> None:
+    module = nn.Module()
+    module.weight = nn.Parameter(torch.eye(40))
+    step = TorchStep(attended, optim.SGD(module.parameters(), 1.0))
+    torch.manual_seed(0)
+    step(module, torch.zeros(40, 3))
+    weights = (torch.eye(40) - module.weight.detach()).T * 40 * 0.75
+    kept = weights > 0.5
+    assert 0.70 < kept.float().mean() < 0.80
+    assert torch.allclose(weights, kept.float(), atol=1e-4)
+
+
+class Weighted(nn.Module):
+    """Attention in heads that keeps its last weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, dropout=0.25, batch_first=True)
+        self.register_buffer("last", torch.zeros(3, 2, 30, 30))
+
+    def forward(self, x: Any) -> Any:
+        y, self.last = self.attention(x, x, x, average_attn_weights=False)
+        return y
+
+
+def summed(module: Any, x: Any) -> Any:
+    return module(x).sum()
+
+
+def test_dropout_of_attention_in_heads_shows_in_its_weights_and_its_result() -> None:
+    torch.manual_seed(0)
+    module = Weighted()
+    other, x = copy.deepcopy(module), torch.randn(3, 30, 8)
+    step = TorchStep(summed, optim.SGD(module.parameters(), 0.1))
+    loss = step(module, x)
+    first = module.last.clone()
+    whole = other.eval().attention(x, x, x, average_attn_weights=False)[1].detach()
+    assert 0.70 < (first > 0).float().mean() < 0.80
+    assert torch.allclose(first, torch.where(first > 0, whole / 0.75, 0.0), atol=1e-5)
+    values = nn.functional.linear(
+        x, other.attention.in_proj_weight[16:], other.attention.in_proj_bias[16:]
+    )
+    heads = first @ values.reshape(3, 30, 2, 4).transpose(1, 2)
+    y = other.attention.out_proj(heads.transpose(1, 2).reshape(3, 30, 8)).detach()
+    assert float(loss) == pytest.approx(float(y.sum()), abs=1e-3)
+    step(module, x)
+    assert not torch.equal(first > 0, module.last > 0)
+
+
+def test_transformers_train_with_their_default_dropout() -> None:
+    torch.manual_seed(0)
+    module = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+    step = TorchStep(
+        lambda module, x: (module(x, x) - 1).square().mean(), optim.Adam(module.parameters(), 0.02)
+    )
+    losses = [float(step(module, torch.ones(4, 5, 8))) for _ in range(20)]
+    assert losses[-1] < 0.5 * losses[0]
+
+
 def test_dropout_between_layers_of_an_lstm_is_drawn_anew_in_training() -> None:
     torch.manual_seed(0)
     module = nn.LSTM(5, 6, num_layers=2, dropout=0.5)

@@ -142,6 +142,7 @@ class Variant:
     asks_torch: bool = True
     asks_layout: bool = False
     asks_gradients: bool = False
+    ways: dict[Any, Any] = field(default_factory=dict)  # graphs of gradients, where it has any
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value, str]] = field(default_factory=list)
     _sources: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -150,6 +151,11 @@ class Variant:
     def parameters(self) -> list[Any]:
         """The tensors that it computes with, apart from the inputs."""
         return [tensor for tensor, _ in self._weights]
+
+    @property
+    def weight_names(self) -> list[str]:
+        """The names of these among the initializers."""
+        return [str(value.name) for _, value in self._weights]
 
     @property
     def trained(self) -> set[str]:

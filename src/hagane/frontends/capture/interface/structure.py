@@ -72,9 +72,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list whose length the data decide: the structure of an item, whose leaves are columns."""
+    """A list whose length the data decide: the structure of an item, whose leaves are columns.
+
+    Attributes:
+        item: It.
+        is_tuple: Whether it is a tuple.
+    """
 
     item: Any
+    is_tuple: bool = False
 
 
 @dataclass(frozen=True, slots=True)

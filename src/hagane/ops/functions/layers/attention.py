@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def rotary(x: Any, positions: Any, base: float) -> Any:
 
 def attend(
     query: Any, key: Any, value: Any, mask: Any = None, scale: float | None = None,
-    *, safe: bool = True,
+    *, safe: bool = True, drop: Callable[[Any], Any] | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return softmax(q kᵀ · scale + mask) v, and the softmax (Vaswani et al., 2017, equation 1).
 
@@ -98,6 +99,7 @@ def attend(
         mask: Is added to the scores, (..., queries, keys); None for nothing.
         scale: 1 / sqrt(features) if None.
         safe: Whether a query that sees no key gets zeros, rather than NaN.
+        drop: Dropout of the softmax; None for none.
     """
     features = shape_of(query)[-1]
     if scale is None and isinstance(features, int):
@@ -107,15 +109,15 @@ def attend(
     else:
         query = mul(query, scale)
     scores = op("MatMul", query, swapped(key))
-    if mask is None:
-        weights = op("Softmax", scores, axis=-1)
-        return op("MatMul", weights, value), weights
-    scores = add(scores, mask)
+    if mask is not None:
+        scores = add(scores, mask)
     weights = op("Softmax", scores, axis=-1)
-    if safe:
+    if safe and mask is not None:
         highest = op("ReduceMax", scores, [-1], keepdims=1)
         low = np.array(-math.inf, dtype_of(scores).numpy())
         weights = where(op("Equal", highest, low), np.zeros((), dtype_of(scores).numpy()), weights)
+    if drop is not None:
+        weights = drop(weights)
     return op("MatMul", weights, value), weights
 
 
@@ -128,6 +130,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
 def multi_head(
     query: Any, key: Any, value: Any, heads: int, projections: Any, out: Any, mask: Any,
     padding: Any, *, weighted: bool, more: tuple[Any, Any] | None = None,
+    drop: Callable[[Any], Any] | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return attention in several heads, and its weights (Vaswani et al., 2017, section 3.2.2).
 
@@ -144,6 +147,7 @@ def multi_head(
         weighted: Whether weights are wanted; queries that see nothing are NaN then.
         more: Keys and values that come behind the projected ones and that every query sees, as
             rows (1, count, features); or None.
+        drop: Dropout of the weights; None for none.
 
     Returns:
         (batch, queries, features), and (batch, heads, queries, keys), further keys included.
@@ -165,7 +169,7 @@ def multi_head(
     if added is not None and more is not None:
         rank = rank_of(added)
         added = op("Pad", added, [*[0] * (2 * rank - 1), shape_of(more[0])[1]])
-    y, weights = attend(q, k, v, added, safe=not weighted)
+    y, weights = attend(q, k, v, added, safe=not weighted, drop=drop)
     joined = op("Reshape", transpose(y, [0, 2, 1, 3]), [0, 0, -1])
     return linear(joined, *out), weights
 

@@ -23,12 +23,12 @@ def join_heads(x: Any) -> Any:
 
 
 def repeat_heads(x: Any, times: Dim) -> Any:
-    """Return (batch, heads · times, length, size), each head beside its copies."""
+    """Return (..., heads · times, length, size), each head beside its copies."""
     if times == 1:
         return x
-    batch, heads, length, size = shape_of(x)
-    copies = op("Expand", unsqueeze(x, [2]), [batch, heads, times, length, size])
-    return op("Reshape", copies, [batch, heads * times, length, size])
+    *front, heads, length, size = shape_of(x)
+    copies = op("Expand", unsqueeze(x, [len(front) + 1]), [*front, heads, times, length, size])
+    return op("Reshape", copies, [*front, heads * times, length, size])
 
 
 def rotate(x: Any, cos: Any, sin: Any, *, interleaved: bool) -> Any:

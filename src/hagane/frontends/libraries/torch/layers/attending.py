@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.functions.networks import attending
+from hagane.frontends.libraries.torch.functions.networks.dropping import dropout_of_weights
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import binary
 from hagane.frontends.libraries.torch.layers.layer import layer, weight
 from hagane.frontends.libraries.torch.operands import (
@@ -78,9 +79,12 @@ class MultiheadAttention:
 
 
 def _projected(t: Core, self: View) -> attending.Projected | None:
-    """Return the weights of attention; None where it draws random numbers."""
-    if bool(self.get("training", True)) and self.get("dropout", 0.0) != 0:
-        return None
+    """Return the weights of attention; None where it draws random numbers that nothing computes."""
+    share, drop = self.get("dropout", 0.0), None
+    if bool(self.get("training", True)) and share != 0:
+        drop = dropout_of_weights(t, share)
+        if drop is None:
+            return None
     joined, biases = self.raw("in_proj_weight"), self.raw("in_proj_bias")
     if joined is None:
         weights = [self.raw(f"{name}_proj_weight") for name in "qkv"]
@@ -97,7 +101,7 @@ def _projected(t: Core, self: View) -> attending.Projected | None:
         for name in ("bias_k", "bias_v")
     )
     rows = attending.further(t, keys, values, zeros, out.raw("weight"))
-    return attending.Projected(inner, (out.raw("weight"), out.raw("bias")), rows)
+    return attending.Projected(inner, (out.raw("weight"), out.raw("bias")), rows, drop)
 
 
 def _attended(

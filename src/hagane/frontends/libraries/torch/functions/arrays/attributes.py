@@ -349,13 +349,13 @@ def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value =
     made = (input.dtype, (bins,))
     if not isinstance(bins, int):
         return t.emit.typed("Histogram", [input], *made)
-    if isinstance(min, int | float) and isinstance(max, int | float):
-        if min > max:
-            t.fail("value", f"histc: max must not be smaller than min, got {max} and {min}")
-        bounds = None if min == max else (float(min), float(max))
-        return built(t, made, ordering.histogram, input, bins, bounds)
-    edges = [to_tensor(t, edge, input.dtype) for edge in (min, max)]
-    return built(t, made, lambda x, *edges: ordering.histogram(x, bins, edges), input, *edges)
+    if not isinstance(min, int | float) or not isinstance(max, int | float):
+        edges = [to_tensor(t, edge, input.dtype) for edge in (min, max)]
+        return built(t, made, lambda x, *edges: ordering.histogram(x, bins, edges), input, *edges)
+    if min > max:
+        t.fail("value", f"histc: max must not be smaller than min, got {max} and {min}")
+    bounds = None if min == max else (float(min), float(max))
+    return built(t, made, ordering.histogram, input, bins, bounds)
 
 
 @TORCH.function("result_type")

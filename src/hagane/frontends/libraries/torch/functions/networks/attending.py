@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.torch.functions.networks.dropping import dropout_of_weights
 from hagane.frontends.libraries.torch.functions.numbers.elementwise import broadcast_shape
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
@@ -17,7 +19,7 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.ops.builder import interpreting, op, size_of
+from hagane.ops.builder import interpreting, op, rank_of, size_of
 from hagane.ops.functions.layers import attention
 from hagane.ops.functions.layers.heads import repeat_heads
 from hagane.ops.functions.numbers.elementary import squeeze, transpose, unsqueeze
@@ -33,11 +35,13 @@ class Projected:
         inner: Those of query, key and value.
         outer: Those of the result.
         more: Projected keys and values behind all others, (1, count, features).
+        drop: Dropout of the weights of attention.
     """
 
     inner: tuple[tuple[Tensor, Tensor | None], ...]
     outer: tuple[Tensor, Tensor | None]
     more: tuple[Tensor, Tensor] | None = None
+    drop: Callable[[Tensor], Tensor] | None = None
 
 
 def further(
@@ -81,6 +85,8 @@ def scaled_dot_product_attention(
             k,
             v,
         )
+    if enable_gqa:
+        _check_groups(t, q, k, v)
     lead = _lead(t, [q, k, v], bool(enable_gqa))
     if isinstance(attn_mask, Tensor):
         if attn_mask.dtype not in (BOOL, FLOAT, q.dtype):
@@ -95,22 +101,40 @@ def scaled_dot_product_attention(
         if shape is not None and len(shape) != len(lead) + 2:
             t.fail("rank", f"the mask {t.show(attn_mask)} has more axes than the scores", attn_mask)
     made = t.emit.typed("Attention", [q, k, v], q.dtype, (*lead, qs[-2], vs[-1]))
-    if dropout_p or (enable_gqa and len(qs) != 4):
+    drop = dropout_of_weights(t, dropout_p) if dropout_p else None
+    if dropout_p and drop is None:
         return made
-    return computed(t, made, _attended, q, k, v, attn_mask, is_causal, scale, enable_gqa)
+    return computed(t, made, _attended, q, k, v, attn_mask, is_causal, scale, enable_gqa, drop)
 
 
 def _attended(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None,
-    grouped: bool,
+    grouped: bool, drop: Callable[[Tensor], Tensor] | None,
 ) -> Tensor:  # fmt: skip
     if grouped:
-        heads = size_of(q, 1)
-        k, v = (repeat_heads(x, floordiv(heads, size_of(x, 1))) for x in (k, v))
+        heads = size_of(q, rank_of(q) - 3)
+        k, v = (repeat_heads(x, floordiv(heads, size_of(x, rank_of(x) - 3))) for x in (k, v))
     added = attention.hiding(q, k, None if causal else mask, causal=causal)
     # (Under a causal mask, each query sees the first key.)
-    found: Tensor = attention.attend(q, k, v, added, scale, safe=not causal)[0]
+    found: Tensor = attention.attend(q, k, v, added, scale, safe=not causal, drop=drop)[0]
     return found
+
+
+def _check_groups(t: Core, query: Tensor, key: Tensor, value: Tensor) -> None:
+    for x in (query, key, value):
+        if len(shape_of(t, x)) < 3:
+            t.fail("rank", f"enable_gqa takes (..., heads, length, features), got {t.show(x)}", x)
+    heads = shape_of(t, query)[-3]
+    for x, name in ((key, "key"), (value, "value")):
+        own = shape_of(t, x)[-3]
+        if isinstance(heads, int) and isinstance(own, int) and (not own or heads % own):
+            t.fail(
+                "shape-mismatch",
+                f"enable_gqa expects a number of heads of the {name} that divides the query's, "
+                f"got {own} and {heads}",
+                query,
+                x,
+            )
 
 
 def _lead(t: Core, tensors: list[Tensor], grouped: bool) -> tuple[Dim, ...]:
@@ -198,8 +222,9 @@ def _in_heads(
     if isinstance(padding, Tensor) and not batched:
         padding = unsqueeze(padding, [0])
     y, weights = attention.multi_head(
-        q, k, v, heads, parts.inner, parts.outer, mask, padding, weighted=weighted, more=parts.more
-    )
+        q, k, v, heads, parts.inner, parts.outer, mask, padding, weighted=weighted,
+        more=parts.more, drop=parts.drop,
+    )  # fmt: skip
     y = transpose(y, order) if batched else squeeze(y, [0])
     if not weighted:
         return (y, None)
@@ -256,8 +281,10 @@ def multi_head_attention_forward(
     more = (bias_k is not None) + bool(add_zero_attn)
     unseen = hides_more(more, is_causal, key_padding_mask, need_weights)
     given = static_k is not None or static_v is not None
+    dropping = bool(training) and dropout_p != 0
+    drop = dropout_of_weights(t, dropout_p) if dropping else None
     parts = None
-    if not given and not unseen and not (bool(training) and dropout_p != 0):
+    if not given and not unseen and (drop is not None or not dropping):
         if use_separate_proj_weight:
             weights = [q_proj_weight, k_proj_weight, v_proj_weight]
         else:
@@ -267,7 +294,7 @@ def multi_head_attention_forward(
             biases = list(t.op("Split", in_proj_bias, axis=0, num_outputs=3, outputs=3))
         inner = tuple(zip(weights, biases, strict=True))
         rows = further(t, bias_k, bias_v, bool(add_zero_attn), out_proj_weight)
-        parts = Projected(inner, (out_proj_weight, out_proj_bias), rows)
+        parts = Projected(inner, (out_proj_weight, out_proj_bias), rows, drop)
     return multi_head_attention(
         t, embed_dim_to_check, num_heads, False, q, k, v, shape_of(t, k)[-1], shape_of(t, v)[-1],
         key_padding_mask, attn_mask, need_weights, average_attn_weights, parts, more,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hagane.frontends.libraries.computing import computed
 from hagane.frontends.libraries.torch.operands import (
@@ -14,6 +14,21 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.functions.layers import drawing
 from hagane.ops.functions.numbers.elementary import mul
+
+
+def _check_probability(t: Core, p: Value) -> None:
+    """Refuse a probability of dropout that is none."""
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
+
+
+def dropout_of_weights(t: Core, p: Value) -> Callable[[Tensor], Tensor] | None:
+    """Return dropout as a function over the builder; None where nothing computes it."""
+    _check_probability(t, p)
+    if t.emit.training is None or not t.emit.builds or not isinstance(p, float | int):
+        return None
+    seed, number = t.emit.draw()
+    return lambda weights: drawing.dropped(weights, float(p), seed, number)
 
 
 def _dropout(
@@ -34,8 +49,7 @@ def _dropout(
         train: Value = None,
     ) -> Tensor:  # fmt: skip
         x = need_tensor(t, input, "input")
-        if isinstance(p, int | float) and not 0 <= p <= 1:
-            t.fail("value", f"expected a dropout probability between 0 and 1, got {p}")
+        _check_probability(t, p)
         if not (training if train is None else train) or p == 0:
             return x  # the input itself, whose memory later operations in place write
         if p == 1:  # all of them, infinite ones become NaN
