@@ -61,8 +61,8 @@ def rebuilt(
         if isinstance(part, Leaf):
             return leaf(part)
         if isinstance(part, Items):
-            items = _listed(part.item, values, convert)
-            return tuple(items) if part.is_tuple else items
+            listed = _listed(part.item, values, convert)
+            return tuple(listed) if part.is_tuple else listed
         if isinstance(part, Handed):
             return given[part.path]
         if isinstance(part, Constant):
