@@ -170,6 +170,33 @@ def test_a_function_without_source_says_why() -> None:
         hagane.capture(math.sin, "float32[3]")
 
 
+def test_the_text_of_another_function_is_not_taken_for_that_of_one_made_by_exec() -> None:
+    """Python reads the lines of the module in which ``exec`` was called."""
+    line = inspect.getsourcelines(another)[1]
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(compile("\n" * (line - 1) + "def another(x):\n    return x + 3", "text", "exec"), names)
+    with pytest.raises(CaptureError, match=f"no Python source that can be captured at text:{line}"):
+        hagane.capture(names["another"], "float32[3]")
+
+
+def another(x: Any) -> Any:
+    return x + 2
+
+
+def test_a_file_that_has_changed_since_its_import_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "changing_since.py"
+    text = "class Net:\n    def __one(self, x):\n        return x + 1\n\n"
+    text += "    def __call__(self, x):\n        return self.__one(x)\n\n\ndef two(x):\n"
+    text += "    return [x + n for n in (1, 2)][1]\n"
+    file.write_text(text)
+    names: dict[str, Any] = {"__name__": "changing_since"}
+    exec(compile(text, str(file), "exec"), names)
+    file.write_text(text.replace("x + n", "x - n"))
+    assert len(hagane.capture(names["Net"](), "float32[3]").graph) == 1
+    with pytest.raises(CaptureError, match="or a file that has changed since leaves none"):
+        hagane.capture(names["two"], "float32[3]")
+
+
 def said(x: Any) -> Any:
     print("sum", x.sum())
     assert x.sum() > 0, "positive"

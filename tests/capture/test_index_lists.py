@@ -17,10 +17,12 @@ TORCH = (
     "x[[0, 1], [p, p]]", "x[[[0, 1], [1, 2]]]", "x[[0, int(p)]]", "x[[slice(0, 2)]]",
     "x[[p, 0], 1]", "x[:, [p, 0]]", "x[items.tolist()]", "x[range(2)]", "x[[p - 1, p], items]",
     "put(x, [0, p])", "put(x, (slice(None), [p, 0]))", "put(x, items.tolist())",
+    "x[(0, 1), 1:]", "x[(0, p), :]", "put(x, ((0, 1), slice(1, 3)))",
 )  # fmt: skip
 NUMPY = (
     "x[[0, p]]", "x[[p, 0]]", "x[[0, int(p)]]", "x[[p, 0], 1]", "x[:, [p, 0]]", "x[items.tolist()]",
     "x[[[p, 0], [1, p]]]", "put(x, [0, p])", "put(x, ([p, 1], [0, 1]))", "swapped(x, 0, p)",
+    "x[(0, 1), 1:]", "put(x, ((0, 2), slice(1, 3)))",
 )  # fmt: skip
 SOURCE = """import numpy as np
 import torch

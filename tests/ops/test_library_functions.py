@@ -44,6 +44,25 @@ def test_factors_of_matrices_that_are_not_square(a: Any) -> None:
             np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
+LOW_RANK = [
+    DRAWN.standard_normal((*lead, rows, 1)) @ DRAWN.standard_normal((*lead, 1, columns))
+    for lead, rows, columns in (((), 4, 4), ((2,), 5, 3), ((), 3, 6))
+]
+
+
+@pytest.mark.parametrize("a", [*WIDE, *LOW_RANK, np.zeros((3, 2))], ids=lambda a: str(a.shape))
+@pytest.mark.parametrize("full", [False, True], ids=["least", "full"])
+def test_singular_vectors_are_orthonormal_whatever_the_rank(a: Any, *, full: bool) -> None:
+    u, s, v = factors.singular(a, full=full)
+    for ours, theirs in zip((u, s, v), np.linalg.svd(a, full_matrices=full), strict=True):
+        assert ours.shape == theirs.shape
+    for rows in (np.swapaxes(u, -1, -2), v):
+        unit = np.broadcast_to(np.eye(rows.shape[-2]), (*rows.shape[:-1], rows.shape[-2]))
+        np.testing.assert_allclose(rows @ np.swapaxes(rows, -1, -2), unit, atol=1e-12)
+    count = s.shape[-1]
+    np.testing.assert_allclose(u[..., :count] * s[..., None, :] @ v[..., :count, :], a, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "equation", ["...ij,...jk->...ik", "ijk,lijk", "ijk,lijk->il", "ijk,mijk->mk"]
 )

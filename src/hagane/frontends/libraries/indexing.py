@@ -166,7 +166,8 @@ def indexed_shape(t: Core, x: Tensor, index: Value) -> tuple[Shape, list[Tensor]
 
 def _as_array(t: Core, part: Value, maker: str) -> Value:
     """Return a part of an index, a list as an array; ``maker`` makes arrays of lists of tensors."""
-    if isinstance(part, list):
+    if isinstance(part, list | tuple):  # a tuple inside of another one is a list of places
+        part = list(part)
         if _holds_tensors(part):
             return t.call_library(maker, [part])
         made = t.emit.constant(part)

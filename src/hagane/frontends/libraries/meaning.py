@@ -395,7 +395,7 @@ class MeaningTables(SharingTables):
             if x.kind == "numpy.ndarray":
                 return not self.is_scalar(part)
             return part.dtype == ir.DataType.UINT8  # PyTorch takes it for a mask
-        return isinstance(part, Tensor | list | ListRef | Many)
+        return isinstance(part, Tensor | list | tuple | ListRef | Many)
 
 
 # Methods that change the axes of a tensor in place: all its names have others, and no view.

@@ -422,9 +422,12 @@ def svd(
     is_square = not t.knowledge.possible(negate(t.knowledge.equal(rows, columns)))
     if not compute_uv:
         return built(t, (x.dtype, (*lead, small)), factors.singular_values, x)
-    if not full_matrices or is_square:
-        sizes = (*lead, rows, small), (*lead, small), (*lead, small, columns)
-        return Fields(several(t, factors.singular, x, *sizes), ("U", "S", "Vh"))
+    full = bool(full_matrices) and not is_square
+    if not full or (isinstance(rows, int) and isinstance(columns, int)):
+        up, down = (rows, columns) if full else (small, small)
+        sizes = (*lead, rows, up), (*lead, small), (*lead, down, columns)
+        rule = partial(factors.singular, full=full)
+        return Fields(several(t, rule, x, *sizes), ("U", "S", "Vh"))
     values = built(t, (x.dtype, (*lead, small)), factors.singular_values, x)
     u = typed(t, "Svd", [x], x.dtype, (*lead, rows, rows if full_matrices else small))
     vh = typed(t, "Svd", [x], x.dtype, (*lead, columns if full_matrices else small, columns))

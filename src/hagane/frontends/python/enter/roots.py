@@ -126,9 +126,9 @@ def _no_source(found: Any, verb: str) -> str:
         )
     where = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
     return (
-        f"{shown} has no Python source that can be {verb}{where}, as an interactive session or "
-        "exec() leaves none; give a function or a model whose source is in a file, or a layer of "
-        "torch.nn"
+        f"{shown} has no Python source that can be {verb}{where}, as an interactive session, "
+        "exec() or a file that has changed since leaves none; give a function or a model whose "
+        "source is in a file, or a layer of torch.nn"
     )
 
 

@@ -1,11 +1,15 @@
 """The syntax trees of real functions, found by their code."""
 
 from __future__ import annotations
+import __future__
 
 import ast
+import dis
 import inspect
+import re
 import sys
 import textwrap
+import time
 import types
 import warnings
 from collections.abc import Sequence
@@ -18,6 +22,14 @@ from hagane.frontends.python.report.sources import read_source
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 # Ends of a function that are tried: those before may be of a bracket or a text of several lines.
 _ENDS = 4
+_STARTED = time.time()  # files that change after it may have other code than what was imported
+# Instructions that depend on where the variables of a function lie.
+_ELSEWHERE = (
+    "LOAD_", "STORE_", "DELETE_", "MAKE_", "COPY_FREE_VARS", "PUSH_NULL", "RESUME", "NOP",
+    "EXTENDED_ARG", "SET_FUNCTION_ATTRIBUTE", "BUILD_TUPLE", "PRECALL", "CACHE",
+)  # fmt: skip
+_FUTURE = __future__.annotations.compiler_flag
+_MANGLED = re.compile(r"_\w+?(__\w*[^_]_?)")
 
 
 class Definitions:
@@ -28,13 +40,29 @@ class Definitions:
         self._trees: dict[str, ast.Module | None] = {}
         self._alone: dict[tuple[str, str, int], Definition | None] = {}
         self._whole: dict[str, dict[tuple[str, int], list[Any]]] = {}
+        self._late: dict[str, bool] = {}
 
     def of(self, found: types.FunctionType) -> Definition | None:
         """Return the syntax tree of a function, with the lines of its file; None if unknown.
 
-        Most functions are read alone: the whole file may have thousands of lines.
+        Most functions are read alone: the whole file may have thousands of lines. Of a file that
+        has changed in this process, the functions count whose code it still has.
         """
         code = found.__code__
+        node = self._found(found, code)
+        is_late = node is not None and self._is_late(_path_of(code.co_filename))
+        return None if node is None or (is_late and not _is_of(node, code)) else node
+
+    def _is_late(self, file: str) -> bool:
+        """Whether a file has changed in this process, or there is none."""
+        if file not in self._late:
+            try:
+                self._late[file] = Path(file).stat().st_mtime > _STARTED
+            except (OSError, ValueError):
+                self._late[file] = True
+        return self._late[file]
+
+    def _found(self, found: types.FunctionType, code: types.CodeType) -> Definition | None:
         file = _path_of(code.co_filename)
         if code.co_name != "<lambda>":
             key = file, code.co_name, code.co_firstlineno
@@ -119,6 +147,47 @@ def _read_alone(lines: Sequence[str], code: types.CodeType) -> Definition | None
             return node
         return None
     return None
+
+
+def _is_of(node: Definition, code: types.CodeType) -> bool:
+    """Whether a definition has the arguments, names, constants and operations of a code object.
+
+    Python itself may find the text of another function: of one that ``exec`` has made, it reads
+    the lines of the module in which that was called.
+    """
+    alone: ast.stmt = ast.Expr(node) if isinstance(node, ast.Lambda) else node
+    if "__class__" in code.co_freevars:  # of super()
+        alone = ast.parse("class _: pass").body[0]
+        alone.body = [node]  # type: ignore[attr-defined]
+    tree = ast.fix_missing_locations(ast.Module([alone], []))
+    try:
+        whole = compile(tree, "<definition>", "exec", code.co_flags & _FUTURE, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    made = [c for c in whole.co_consts if isinstance(c, types.CodeType)]
+    made += [c for one in made for c in one.co_consts if isinstance(c, types.CodeType)]
+    return any(_parts_of(one) == _parts_of(code) for one in made if one.co_name == code.co_name)
+
+
+def _parts_of(code: types.CodeType) -> tuple[Any, ...]:
+    """Return what a code object has wherever its function is defined."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    plain = {_plain(name) for name in names if name != "__class__"}
+    constants = {repr(c) for c in code.co_consts if isinstance(c, int | float | str | bytes)}
+    inner = [_parts_of(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    operations = [
+        (one.opname, one.argrepr if one.opname in ("BINARY_OP", "COMPARE_OP") else "")
+        for one in dis.get_instructions(code)
+        if not one.opname.startswith(_ELSEWHERE)
+    ]
+    return code.co_name, code.co_varnames[:count], plain, constants, inner, operations
+
+
+def _plain(name: str) -> str:
+    """Return a private name without its class."""
+    found = _MANGLED.fullmatch(name)
+    return name if found is None else found[1]
 
 
 def _indent_of(line: str) -> int:

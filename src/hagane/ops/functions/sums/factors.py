@@ -29,7 +29,7 @@ from hagane.ops.functions.numbers.elementary import (
     where,
 )
 from hagane.ops.functions.sums.products import matrix_product
-from hagane.ops.functions.tensors.filling import identity, steps, triangle_places
+from hagane.ops.functions.tensors.filling import identity, steps
 from hagane.ops.functions.tensors.parts import part
 from hagane.ops.layout.stopping import stopped
 from hagane.symbolic import Dim, minimum
@@ -163,9 +163,25 @@ def reflected(x: Any, scales: Any) -> Any:
 # Jacobi's rotations.
 
 
-def _pairs(n: Dim) -> tuple[Any, Dim]:
-    """Return all pairs of numbers below n, (2, count), and their count."""
-    return triangle_places(n, n, 1, upper=True), n * (n - 1) // 2
+def _rounds(n: Dim) -> Dim:
+    """Return in how many rounds all pairs of columns meet, in each round all columns at once."""
+    odd = n - 2 * (n // 2)
+    return n - 1 + odd
+
+
+def _partners(n: Dim, k: Any) -> tuple[Any, Any]:
+    """Return the column that each one meets in a round, and whether it is the earlier one.
+
+    By the method of tournaments: the last of an even number of columns stays, the others turn
+    around. One of an odd number of columns meets itself.
+    """
+    places, count = steps(n), count_of(_rounds(n))
+    k = op("Mod", k, count)
+    other = op("Mod", sub(add(k, k), places), count)
+    alone = where(op("Less", count, count_of(n)), count, places)
+    other = where(op("Equal", other, places), alone, other)
+    other = where(op("Equal", places, count), k, other)
+    return other, op("Less", places, other)
 
 
 def _rotation(below: Any, cross: Any, x: Any) -> tuple[Any, Any]:
@@ -180,12 +196,30 @@ def _rotation(below: Any, cross: Any, x: Any) -> tuple[Any, Any]:
     return cosine, mul(tangent, cosine)
 
 
-def _turned(x: Any, p: Any, q: Any, cosine: Any, sine: Any, across: Any) -> Any:
-    """Return matrices with two columns rotated."""
-    first, second = column_of(x, p), column_of(x, q)
-    one = sub(mul(cosine, first), mul(sine, second))
-    other = add(mul(sine, first), mul(cosine, second))
-    return where(op("Equal", across, p), one, where(op("Equal", across, q), other, x))
+def _turns(apart: Any, cross: Any, other: Any, low: Any) -> tuple[Any, Any]:
+    """Return the factors of each column and of the one that it meets.
+
+    Args:
+        apart: Elements (..., n) of the diagonal; the rotation depends on their differences.
+        cross: The elements (..., n) that become zero; those of the earlier columns count.
+        other: The column that each one meets.
+        low: Whether a column is the earlier one.
+    """
+    last = rank_of(apart) - 1
+    far = sub(op("Gather", apart, other, axis=last), apart)
+    cosine, sine = _rotation(
+        where(low, far, neg(far)), where(low, cross, op("Gather", cross, other, axis=last)), apart
+    )
+    alone = op("Equal", other, steps(shape_of(apart)[-1]))
+    zero, one = number_like(0, sine), number_like(1, sine)
+    return where(alone, one, cosine), where(alone, zero, where(low, neg(sine), sine))
+
+
+def _turned(x: Any, other: Any, own: Any, across: Any) -> Any:
+    """Return matrices with all columns rotated, each with the one that it meets."""
+    rank = rank_of(x)
+    own, across = (unsqueeze(factor, [rank - 2]) for factor in (own, across))
+    return add(mul(x, own), mul(op("Gather", x, other, axis=rank - 1), across))
 
 
 def symmetric_values(x: Any) -> tuple[Any, Any]:
@@ -200,21 +234,19 @@ def symmetric_values(x: Any) -> tuple[Any, Any]:
     given = _mirrored(cast(x, ir.DataType.DOUBLE))
     whole = stopped(given)
     n = shape_of(x)[-1]
-    across = numbers_below(n, down=False)
-    pairs, count = _pairs(n)
+    eye = identity(n, n, 0, ir.DataType.DOUBLE)
 
     def step(k: Any, going: Any, a: Any, v: Any) -> list[Any]:
-        p, q = _pair(pairs, op("Mod", k, count_of(count)))
-        cross = column_of(row_of(a, p), q)
-        apart = sub(column_of(row_of(a, q), q), column_of(row_of(a, p), p))
-        cosine, sine = _rotation(apart, cross, a)
-        a = _turned(a, p, q, cosine, sine, across)
-        a = swapped(_turned(swapped(a), p, q, cosine, sine, across))
-        return [going, a, _turned(v, p, q, cosine, sine, across)]
+        other, low = _partners(n, k)
+        met = op("Gather", a, other, axis=rank_of(a) - 1)
+        values, cross = (op("ReduceSum", mul(m, eye), [-1], keepdims=0) for m in (a, met))
+        own, across = _turns(values, cross, other, low)
+        a = swapped(_turned(a, other, own, across))
+        return [going, _turned(a, other, own, across), _turned(v, other, own, across)]
 
-    limit = count_of(count * _SWEEPS)
+    limit = count_of(_rounds(n) * _SWEEPS)
     a, v = loop(limit, np.array(True), [whole, wide_identity(whole)], step)
-    values = op("ReduceSum", mul(a, identity(n, n, 0, ir.DataType.DOUBLE)), [-1], keepdims=0)
+    values = op("ReduceSum", mul(a, eye), [-1], keepdims=0)
     _, places = op("TopK", values, [n], axis=-1, largest=0, outputs=2)
 
     def products(v: Any) -> Any:
@@ -259,11 +291,6 @@ def _differentiable(products: Callable[[Any], Any], found: Any) -> Any:
     return add(found, sub(v, stopped(v)))
 
 
-def _pair(pairs: Any, k: Any) -> tuple[Any, Any]:
-    chosen = op("Gather", pairs, k, axis=1)
-    return op("Gather", chosen, np.array(0), axis=0), op("Gather", chosen, np.array(1), axis=0)
-
-
 def _ordered(x: Any, places: Any) -> Any:
     """Return matrices with their columns in another order."""
     wide = op("Expand", unsqueeze(places, [rank_of(places) - 1]), _sizes(x, shape_of(places)[-1]))
@@ -274,15 +301,18 @@ def _sizes(x: Any, columns: Dim) -> list[Dim]:
     return [*shape_of(x)[:-1], columns]
 
 
-def singular(x: Any) -> tuple[Any, Any, Any]:
+def singular(x: Any, *, full: bool = False, whole: bool = True) -> tuple[Any, Any, Any]:
     """Return U, S and V transposed with ``x = U S V``, singular values in falling order.
 
-    By rotations of columns (Hestenes' method, Golub and Van Loan, 8.6), in float64. Of vectors
-    only those with singular values come; their signs are as they come, those of values that are 0
-    are 0 on the longer side.
+    By rotations of columns (Hestenes' method, Golub and Van Loan, 8.6), in float64; vectors of
+    values that are 0 by reflections. Signs of pairs of vectors are as they come.
 
     Args:
         x: (..., rows, columns), floats.
+        full: Whether U and V are square; else only vectors with singular values come. Which of
+            rows and columns are more is known then.
+        whole: Whether vectors of values that are 0 are wanted; else these are of any length on the
+            longer side.
 
     Returns:
         (..., rows, k), (..., k) and (..., k, columns); k is the smaller of rows and columns.
@@ -291,21 +321,19 @@ def singular(x: Any) -> tuple[Any, Any, Any]:
     rows, columns = shape_of(x)[-2:]
     wide = cast(x, ir.DataType.DOUBLE)
     if not _is_tall(rows, columns):
-        u, s, v = singular(swapped(wide))
+        u, s, v = singular(swapped(wide), full=full, whole=whole)
         return cast(swapped(v), dtype), cast(s, dtype), cast(swapped(u), dtype)
-    across = numbers_below(columns, down=False)
-    pairs, count = _pairs(columns)
 
     def step(k: Any, going: Any, a: Any, v: Any) -> list[Any]:
-        p, q = _pair(pairs, op("Mod", k, count_of(count)))
-        first, second = column_of(a, p), column_of(a, q)
-        apart = sub(total_along(square(second), -2), total_along(square(first), -2))
-        cosine, sine = _rotation(apart, total_along(mul(first, second), -2), a)
-        return [going, *(_turned(m, p, q, cosine, sine, across) for m in (a, v))]
+        other, low = _partners(columns, k)
+        met = op("Gather", a, other, axis=rank_of(a) - 1)
+        lengths, cross = (op("ReduceSum", mul(a, m), [-2], keepdims=0) for m in (a, met))
+        own, across = _turns(lengths, cross, other, low)
+        return [going, *(_turned(m, other, own, across) for m in (a, v))]
 
     given = stopped(wide)
     start = wide_identity(matrix_product(swapped(given), given))
-    a, v = loop(count_of(count * _SWEEPS), np.array(True), [given, start], step)
+    a, v = loop(count_of(_rounds(columns) * _SWEEPS), np.array(True), [given, start], step)
     values = op("ReduceSum", square(a), [-2], keepdims=0)
     _, places = op("TopK", values, [columns], axis=-1, largest=1, outputs=2)
 
@@ -322,8 +350,24 @@ def singular(x: Any) -> tuple[Any, Any, Any]:
     none = op("Equal", length, number_like(0, a))
     u = div(a, where(none, number_like(1, a), length))
     least, rank = minimum(rows, columns), rank_of(u)
-    found = part(u, rank - 1, 0, least), part(values, rank - 2, 0, least)
+    values, length = part(values, rank - 2, 0, least), part(length, rank - 1, 0, least)
+    u = part(u, rank - 1, 0, least)
+    if whole or full:
+        bound = mul(part(length, rank - 1, 0, 1), float(np.finfo(np.float64).eps))
+        bound = mul(bound, cast(count_of(rows), ir.DataType.DOUBLE))
+        u = _completed(u, op("LessOrEqual", length, bound), least, rows if full else least)
+    found = u, values
     return (*(cast(w, dtype) for w in found), cast(part(swapped(v), rank - 2, 0, least), dtype))
+
+
+def _completed(u: Any, none: Any, least: Dim, count: Dim) -> Any:
+    """Return orthonormal columns (..., rows, count) with others in the place of some, the last."""
+    q, _ = orthogonal_triangular(where(none, number_like(0, u), stopped(u)), complete=True)
+    rank = rank_of(u)
+    made = where(none, part(q, rank - 1, 0, least), u)
+    if count is least:
+        return made
+    return op("Concat", made, part(q, rank - 1, least, count - least), axis=rank - 1)
 
 
 def _is_tall(rows: Dim, columns: Dim) -> bool:
@@ -332,7 +376,7 @@ def _is_tall(rows: Dim, columns: Dim) -> bool:
 
 def singular_values(x: Any) -> Any:
     """Return the singular values of matrices, the largest first."""
-    return singular(x)[1]
+    return singular(x, whole=False)[1]
 
 
 __all__ = [

@@ -159,7 +159,7 @@ def _bound(x: Any, values: Any, share: float | None) -> Any:
 
 def pseudo_inverse(x: Any, share: float | None) -> Any:
     """Return the inverse of Moore and Penrose; smaller shares of the largest value count as 0."""
-    u, s, v = singular(x)
+    u, s, v = singular(x, whole=False)
     some = op("Greater", s, _bound(x, s, share))
     one = number_like(1, s)
     back = where(some, div(one, where(some, s, one)), number_like(0, s))

@@ -131,14 +131,17 @@ def trace(t: Core, input: Value) -> Tensor:
 
 
 def _vectors(t: Core, x: Tensor, full: bool) -> tuple[Tensor, ...] | None:
-    """Return U, S and V transposed; None where vectors beside those of values are asked for."""
+    """Return U, S and V transposed; None where all are asked for, of a matrix of open sizes."""
     *lead, rows, columns = shape_of(t, x)
     least = minimum(rows, columns)
     is_square = not t.knowledge.possible(negate(t.knowledge.equal(rows, columns)))
-    if category(x.dtype) == 3 or (full and not is_square):
+    is_known = isinstance(rows, int) and isinstance(columns, int)
+    if category(x.dtype) == 3 or (full and not (is_square or is_known)):
         return None
-    shapes = (*lead, rows, least), (*lead, least), (*lead, least, columns)
-    return several(t, factors.singular, x, *shapes)
+    full = full and not is_square
+    up, down = (rows, columns) if full else (least, least)
+    shapes = (*lead, rows, up), (*lead, least), (*lead, down, columns)
+    return several(t, partial(factors.singular, full=full), x, *shapes)
 
 
 def _svd(t: Core, x: Tensor, full: bool) -> tuple[Tensor, Tensor, tuple[Dim, ...], Dim, Dim]:
