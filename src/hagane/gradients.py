@@ -11,16 +11,10 @@ import onnx_ir as ir
 
 from hagane.errors import InvalidArgument
 from hagane.graph import CURRENT_OPSETS, ModelSource, TensorType, load
-from hagane.graph.names import separate_names
-from hagane.graph.types import to_ir_shape
 from hagane.graph.walk import all_nodes
-from hagane.ops.builder import Nodes, interpreting, op
-from hagane.ops.gradient.model import add_gradients
-from hagane.ops.inference import GraphTypes, infer_types, write_types
-from hagane.passes.expanding.expand_composed import expand_own
+from hagane.ops.inference import GraphTypes, infer_types
+from hagane.passes.differentiate import differentiate
 from hagane.passes.legalise import legalise
-from hagane.passes.removing.merge_common import merge_common
-from hagane.passes.removing.remove_dead import remove_dead
 from hagane.symbolic import Dim
 
 # The forms of operators have not changed since.
@@ -68,29 +62,16 @@ def gradient(
         _find(known, types, name, "with_respect_to")
         for name in _names(with_respect_to, "with_respect_to")
     ]
-    starts: list[ir.Value | None] = [None] * len(outputs)
-    if seeds:
-        starts = [_seed(graph, types, value) for value in outputs]
-    else:
+    if not seeds:
         _check_scalars(types, outputs)
-    found = add_gradients(graph, types, outputs, starts, inputs)
-    unused = [str(value.name) for value, g in zip(inputs, found, strict=True) if g is None]
+    found = differentiate(loaded, types, outputs, inputs, seeds=seeds)
+    unused = [str(value.name) for value, has in zip(inputs, found, strict=True) if not has]
     if unused:
         wanted = " or ".join(f"'{value.name}'" for value in outputs)
         listed = ", ".join(f"'{name}'" for name in unused)
         raise InvalidArgument(
             f"gradient: {wanted} does not depend on {listed}: leave that out of with_respect_to"
         )
-    for value, g in zip(inputs, found, strict=True):
-        assert g is not None
-        _add_output(graph, types, value, g)
-    expand_own(graph, types)
-    merge_common(graph, types)
-    remove_dead(graph, types)
-    separate_names(graph)
-    write_types(types)  # a body was made for the types of its first iteration
-    for node in all_nodes(graph):
-        loaded.opset_imports.setdefault(node.domain, CURRENT_OPSETS.get(node.domain, 1))
     loaded.opset_imports[""] = _needed_opset(graph, oldest)
     return loaded
 
@@ -140,32 +121,6 @@ def _check_scalars(types: GraphTypes, values: Sequence[ir.Value]) -> None:
                 f"reduce it to a scalar, or give its gradient as an input '{value.name}.seed' with "
                 "seeds=True"
             )
-
-
-def _seed(graph: ir.Graph, types: GraphTypes, value: ir.Value) -> ir.Value:
-    """Return a new input of the type of a value."""
-    found = types.types[value]
-    assert isinstance(found, TensorType)
-    name = f"{value.name}.seed"
-    seed = ir.Value(name=name, type=ir.TensorType(found.dtype), shape=to_ir_shape(found.shape))
-    graph.inputs.append(seed)
-    types.types[seed] = found
-    return seed
-
-
-def _add_output(graph: ir.Graph, types: GraphTypes, value: ir.Value, found: ir.Value) -> None:
-    """Let the graph return a gradient under the name of its value."""
-    with interpreting(Nodes(graph, types, name=f"{value.name}.gradient")):
-        output = op("Identity", found)
-    taken = {other.name for other in graph.outputs}
-    name, number = f"{value.name}.gradient", 1
-    while name in taken:
-        number += 1
-        name = f"{value.name}.gradient.{number}"
-    output.name, output.type, output.shape = name, value.type, value.shape
-    if value in types.types:
-        types.types[output] = types.types[value]
-    graph.outputs.append(output)
 
 
 def _needed_opset(graph: ir.Graph, oldest: int) -> int:

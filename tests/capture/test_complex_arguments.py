@@ -160,3 +160,11 @@ def test_an_input_that_a_loop_reads_first_is_read_behind_it() -> None:
     for n in (0, 2):
         (found,) = session.run(None, {"z": pairs(z), "n": np.array(n)})
         np.testing.assert_allclose(found, program(z, n))
+
+
+def test_later_calls_take_complex_arrays_in_any_order_of_memory() -> None:
+    compiled = hagane.compile(lambda a, b: np.dot(a, b), fullgraph=True)
+    for kind in (np.complex128, np.complex64):
+        a, b = drawn(3, dtype=kind), drawn(3, dtype=kind)
+        for left, right in ((a, b), (b, a), (a[::-1], b), (a, b[::-1])):
+            np.testing.assert_allclose(compiled(left, right), np.dot(left, right), 1e-5)

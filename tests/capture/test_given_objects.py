@@ -337,3 +337,13 @@ def test_dicts_and_lists_that_functions_of_python_make_are_the_program_s_own() -
     session = onnxruntime.InferenceSession(to_proto(model).SerializeToString())
     x = torch.arange(3.0)
     np.testing.assert_array_equal(session.run(None, {"x": x.numpy()})[0], counted(x).numpy())
+
+
+def test_slices_are_arguments() -> None:
+    compiled = hagane.compile(lambda x, place: x[place] * 2, fullgraph=True)
+    x = np.arange(20.0).reshape(4, 5)
+    for place in (
+        slice(1, 3), slice(None, None, -1), (slice(2), slice(1, None)), (..., slice(0, 1)),
+        slice(1, 3),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(compiled(x, place), x[place] * 2)

@@ -217,3 +217,35 @@ def test_modules_that_are_moved_to_where_they_are() -> None:
     np.testing.assert_allclose(found, model(x).detach(), atol=1e-6)
     with pytest.raises(CaptureError, match="parameters change from float32 in the call, which la"):
         hagane.capture(Moved(torch.float64).eval(), x="float32[n, 3]")
+
+
+class Named(torch.nn.Module):
+    """Returns results under the names of its parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.rand(3))
+
+    def forward(self, x: Any) -> Any:
+        return {"scale": x * self.scale, "shifted": x + 1}
+
+
+def test_results_have_the_names_of_parameters() -> None:
+    model, x = Named(), torch.rand(2, 3)
+    graph = hagane.capture(model, x="float32[n, 3]")
+    assert [value.name for value in graph.graph.outputs] == ["scale", "shifted"]
+    with torch.no_grad():
+        found = hagane.compile(model, fullgraph=True)(x)
+        torch.testing.assert_close(found, model(x))
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_parameter_that_a_call_makes_is_one_in_the_result(*, trained: bool) -> None:
+    def made(x: Any) -> Any:
+        return torch.nn.Parameter(x * 2, requires_grad=trained)
+
+    told = "sets requires_grad" if trained else r"is a torch\.nn\.Parameter that the call itself"
+    with torch.no_grad(), pytest.warns(hagane.CompileNotice, match=told):
+        found = hagane.compile(made)(torch.rand(2))
+    assert isinstance(found, torch.nn.Parameter)
+    assert found.requires_grad == trained

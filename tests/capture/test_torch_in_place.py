@@ -193,3 +193,17 @@ def test_as_many_values_as_a_mask_has_places_are_stored() -> None:
             np.testing.assert_array_equal(found, function(mask, values).numpy())
     with pytest.raises(HaganeError, match="shape mismatch"):
         session.run(None, {"mask": np.arange(4) < 2, "values": np.zeros((3, 2), np.float32)})
+
+
+def test_parameters_and_buffers_that_a_call_makes_share_the_memory_of_their_content() -> None:
+    def function(x: Any) -> Any:
+        y = x * 2
+        parameter, buffer = torch.nn.Parameter(y, requires_grad=False), torch.nn.Buffer(y)
+        y.add_(1)
+        parameter.data.mul_(3)
+        return parameter + 0, buffer + 0, y
+
+    x = torch.rand(3)
+    with torch.no_grad():
+        found = hagane.compile(function, fullgraph=True)(x)
+        torch.testing.assert_close(found, function(x))

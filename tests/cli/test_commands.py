@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -49,6 +50,63 @@ def test_help_lists_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None
     assert status == 0
     for name in ("run", "inspect", "bench", "demo"):
         assert f" {name} " in out
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["check"], "--input 'x=float32[batch, 3, height, width]'"),
+        (["check"], "as x=float32[batch, 3, height=224, width=224]; numbers"),
+        (["inspect"], "arguments: shown are the predicted peak, the values kept"),
+        (["chainer"], "its 'import chainer' finds hagane"),
+        (["prob", "check"], "exit 0 if all hold"),
+    ],
+)
+def test_help_of_a_subcommand_is_shown_as_written(
+    words: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, _ = call(capsys, *words, "--help")
+    assert status == 0
+    assert shown in " ".join(out.replace("│", " ").split())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is full")
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_full_disk_is_told(model: Path, buffered: str) -> None:
+    words = [sys.executable, "-m", "hagane", "run", str(model), "--input", "x=[[1,1,1],[2,2,2]]"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            words,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": buffered},
+        )
+    assert done.returncode == 2
+    assert done.stderr == "hagane: error: cannot write: No space left on device\n"
+
+
+def test_streams_that_the_caller_has_closed_lead_nowhere(model: Path) -> None:
+    words = [sys.executable, "-m", "hagane", "run", str(model), "--input", "x=[[1,1,1],[2,2,2]]"]
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&-', "sh", *words], capture_output=True, text=True, check=False
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")
+
+
+def test_characters_that_a_stream_lacks_are_escapes(tmp_path: Path) -> None:
+    program = tmp_path / "even.pml"
+    program.write_text("// \N{GREEK SMALL LETTER PI}\nflip(\N{GREEK SMALL LETTER PI})")
+    done = subprocess.run(
+        [sys.executable, "-m", "hagane", "prob", "solve", str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii:strict"},
+    )
+    assert done.returncode == 2
+    assert "'\\u03c0'" in done.stderr
 
 
 def test_run_reads_a_file_and_writes_outputs(

@@ -128,7 +128,8 @@ def test_jobs_are_listed_with_what_has_become_of_their_pods() -> None:
     assert (2.0, "finish", "default/j-0") in events
     (job,) = seen
     assert (job.metadata.name, job.spec.completions, job.spec.parallelism) == ("j", 3, 2)
-    assert job.spec.template.metadata.labels == {"app": "j"}
+    named = {"batch.kubernetes.io/job-name": "j", "job-name": "j"}
+    assert job.spec.template.metadata.labels == {"app": "j", **named}
     # One has succeeded, its successor and the other of the first two are there.
     assert (job.status.succeeded, job.status.failed or 0, job.status.active) == (1, 0, 2)
 

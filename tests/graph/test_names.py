@@ -48,3 +48,15 @@ def test_all_outputs_of_a_loop_have_names() -> None:
     separate_names(graph)
     assert all(value.name for value in loop.outputs)
     assert [bool(value.name) for value in split.outputs] == [True, False]
+
+
+def test_an_output_keeps_its_name_and_an_initializer_of_that_name_takes_another() -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[n] x) => (float[n] y) <float k = {1.0}> { y = Add (x, k) }
+    """
+    graph = ir.from_proto(parser.parse_model(text)).graph
+    graph.outputs[0].name = "k"
+    separate_names(graph)
+    assert [value.name for value in graph.outputs] == ["k"]
+    assert list(graph.initializers) == ["k_1"]

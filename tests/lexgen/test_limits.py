@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hagane.errors import InvalidArgument
-from hagane.lexgen import TokenMask, Vocabulary
+from hagane.lexgen import Grammar, Regex, TokenMask, Vocabulary
 from hagane.lexgen.masks.rules import rules, units
 
 
@@ -25,3 +27,22 @@ def test_the_states_of_all_rules_together_have_a_bound_of_their_own(
     monkeypatch.setattr(rules, "_MOST_TOGETHER", 20)
     with pytest.raises(InvalidArgument, match="a grammar needs more than 20 states"):
         TokenMask({**schema, "minProperties": 2}, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Regex("(?:" * 199 + "a" + ")*" * 199), "its groups lie in each other too deeply"),
+        (
+            lambda: Grammar("root ::= " + "(" * 1000 + '"a"' + ")" * 1000),
+            "its groups lie in each other too deeply; make rules of some",
+        ),
+        (
+            lambda: Grammar("root ::= " + '("a" ' * 400 + ")?" * 400),
+            "its groups lie in each other too deeply; make rules of some",
+        ),
+    ],
+)
+def test_groups_that_lie_too_deeply_are_refused(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(InvalidArgument, match=told):
+        make()

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import signal
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from hagane.machine import CodeCache, NoCompiler
-from hagane.machine.cache import evict
+from hagane.machine.cache import evict, load_module
 from tests.machine.disks import small_disk
 
 
@@ -325,3 +326,24 @@ def test_what_cannot_be_loaded_is_made_anew_elsewhere(
 
     with pytest.raises(NoCompiler, match="cannot be loaded: invalid ELF header; let CC name"):
         cache.load("other", make, never)
+
+
+def test_headers_that_a_module_names_come_before_those_among_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, newer = tmp_path / "python", tmp_path / "newer"
+    for folder, text in ((python, "#error older"), (newer, "#define MODULE PyModuleDef")):
+        folder.mkdir()
+        (folder / "module.h").write_text(text)
+    (python / "Python.h").write_text(f'#include "{sysconfig.get_paths()["include"]}/Python.h"')
+    paths = {**sysconfig.get_paths(), "include": str(python)}
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: paths)
+    text = """
+    #include <Python.h>
+    #include <module.h>
+    static struct MODULE made = {PyModuleDef_HEAD_INIT, "hagane_headers", NULL, 0, NULL};
+    PyMODINIT_FUNC PyInit_hagane_headers(void) { return PyModule_Create(&made); }
+    """
+    module = load_module("headers", lambda: text, (str(newer), paths["platinclude"]))
+    assert module is not None
+    assert module.__name__ == "hagane_headers"

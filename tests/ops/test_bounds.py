@@ -484,8 +484,21 @@ def test_graphs_that_are_none_are_named() -> None:
         assert refused(onnxruntime, data, {} if b"two" in data else feed) is not None
         with pytest.raises(kind, match=text):
             hagane.InferenceSession(data)
-    with pytest.raises(InvalidGraph, match="lists its output 'y' twice"):
-        hagane.InferenceSession(graph_of(["y", "y"]))
+
+
+def test_an_output_that_is_listed_again_is_a_copy() -> None:
+    feed = {"x": np.ones(2, np.float32)}
+    data = graph_of(["y", "y", "x", "x", "y"])
+    session = hagane.InferenceSession(data)
+    expected = onnxruntime.InferenceSession(data).run(None, feed)
+    found = session.run(None, feed)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    names = [output.name for output in session.get_outputs()]
+    assert names == ["y", "y_again_1", "x", "x_again_1", "y_again_2"]
+    assert [output.shape for output in session.get_outputs()] == [[2]] * 5
+    found[0][0] = 7
+    assert found[1][0] == found[4][0] == expected[0][0]
 
 
 @pytest.mark.parametrize("op", ["AveragePool", "MaxPool", "LpPool"])

@@ -444,8 +444,28 @@ def test_positions_of_open_sizes_are_the_first_or_one_a_row(shape: tuple[int, ..
     with pytest.raises(Exception, match="ONNXRuntimeError"):
         run_onnxruntime(model, feed)
     for each in sessions:
-        with pytest.raises(KernelError, match="RotaryEmbedding|cannot reshape"):
+        with pytest.raises((InvalidFeed, KernelError), match="RotaryEmbedding|cannot reshape"):
             each.run(None, feed)
+
+
+@pytest.mark.parametrize("operator", ["RotaryEmbedding", "MRotaryEmbedding"])
+def test_features_beside_whole_heads_are_refused_though_sizes_are_open(operator: str) -> None:
+    """The last were left as they are by the reference kernel, whatever the sizes came from."""
+    sections: dict[str, list[int]] = {}
+    at = np.ones((2, 3), np.int64)
+    if operator == "MRotaryEmbedding":
+        at, sections = np.ones((3, 2, 3), np.int64), {"mrope_section": [2, 1, 1]}
+    inputs = [f(2, 3, 15), at, f(8, 4), f(8, 4)]
+    model, feed = node_model(operator, inputs, domain=MICROSOFT, **sections)
+    for value in model.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            dim.dim_param = f"{value.name}_{axis}"
+    for engine in ("native", "reference"):
+        with pytest.raises(InvalidFeed, match="got 15 and 8"):
+            session(model, engine=engine).run(None, feed)
+    kernel = operators()[MICROSOFT, operator]
+    with pytest.raises(ValueError, match="15 features are not heads of 8"):
+        kernel(inputs, sections, 1)
 
 
 @pytest.mark.parametrize("engine", ["native", "reference"])

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from onnx import helper
 
+import hagane
 from hagane.ops.elementwise.cast import _casting, _of_float
 from hagane.ops.ml.labels import _labels, _one_hot
 from hagane.ops.text import string
@@ -174,3 +177,15 @@ def test_texts_without_elements() -> None:
     assert string._concat(none, none).shape == (0, 3)
     assert [part.shape for part in string._split(none)] == [(0, 3, 0), (0, 3)]
     assert _casting(to=1)(none).shape == (0, 3)
+
+
+def test_a_constant_of_texts_gives_texts() -> None:
+    kept = onnx.TensorProto(name="k", data_type=onnx.TensorProto.STRING, dims=[2])
+    kept.string_data.extend(["é\0".encode(), b"ab"])
+    nodes = [helper.make_node("Constant", [], ["y"], value=kept)]
+    outputs = [helper.make_tensor_value_info(name, kept.data_type, [2]) for name in "yk"]
+    graph = helper.make_graph(nodes, "g", [], outputs, [kept])
+    data = helper.make_model(graph, ir_version=10).SerializeToString()
+    for found in hagane.InferenceSession(data).run(None, {}):
+        assert found.dtype == object
+        assert found.tolist() == ["é\0", "ab"]

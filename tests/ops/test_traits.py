@@ -25,6 +25,7 @@ _OTHERS: dict[str, list[np.ndarray]] = {
     "GatherElements": [np.ones((2, 1, 4), np.int64)],
     "GatherND": [np.array([[1, 2], [0, 0]])],
     "Slice": [np.array([1]), np.array([3]), np.array([-1])],
+    "DynamicSlice": [np.array([1]), np.array([3]), np.array([-1])],
     "ReverseSequence": [np.array([2, 1, 2])],
     "Compress": [np.array([True, False, True])],
 }

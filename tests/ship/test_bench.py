@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import onnx
@@ -11,7 +13,7 @@ from onnx import TensorProto, helper
 
 from hagane.cli import main
 from hagane.plugins import forget_operator
-from hagane.runtime.bench import compare
+from hagane.runtime.bench import _Worker, compare
 from tests.ship.conftest import Maker
 from tests.ship.models import CASES, save
 
@@ -63,3 +65,14 @@ def test_a_model_with_own_operators_is_timed(
     (row,) = json.loads(capsys.readouterr().out)["results"]
     assert row["engine"] == "hagane"
     assert row["median_ms"] > 0
+
+
+def test_an_engine_leaves_ctrl_c_to_the_process_that_asks(builds: Maker) -> None:
+    worker = _Worker(f"build:{builds('any_batch')}", Path(), {"x": (2, 33)}, 1, "fp32", None)
+    try:
+        process = worker._process.pid
+        assert process is not None
+        os.kill(process, signal.SIGINT)
+        assert len(worker.ask("time", 0.0)) == 1
+    finally:
+        worker.stop()

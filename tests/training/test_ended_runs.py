@@ -164,6 +164,19 @@ def test_a_snapshot_of_another_optimizer_is_told(tmp_path: Path) -> None:
     assert "snapshot_iter_12 was to be gone on from: take out of the program what it l" in note
 
 
+def test_extensions_that_only_observe_may_come_between_two_runs(tmp_path: Path) -> None:
+    first = made(tmp_path)
+    first.extend(extensions.snapshot(), trigger=(3, "iteration"))
+    first.run()
+    other = made(tmp_path, (12, "iteration"))
+    other.extend(extensions.snapshot(), trigger=(3, "iteration"))
+    other.extend(extensions.LogReport(trigger=(1, "iteration")))
+    other.extend(extensions.MicroAverage("main/a", "main/b", "main/c"), trigger=(2, "iteration"))
+    other.extend(lambda trainer: None, "nothing", trigger=(1, "epoch"))
+    other.run(resume="auto")
+    assert [entry["iteration"] for entry in other.get_extension("LogReport").log] == [10, 11, 12]
+
+
 def test_parameters_that_the_first_loss_does_not_reach_are_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -56,7 +56,7 @@ class Reader:
             return self._named(NumberLeaf(path, value))
         if type(value) is str:
             return self._texts(value)
-        if isinstance(value, _PLAIN):
+        if isinstance(value, _PLAIN) or _is_plain_slice(value):
             return value
         leaf = self._array(value, path)
         if leaf is not None:
@@ -202,6 +202,12 @@ def example_leaf(value: Any, path: str) -> TensorLeaf | None:
 def text_leaf(value: str) -> Text:
     """Return a text that is an argument."""
     return Text(value)
+
+
+def _is_plain_slice(value: Any) -> bool:
+    """Whether a value is a slice between whole numbers."""
+    bounds = (value.start, value.stop, value.step) if type(value) is slice else (value,)
+    return type(value) is slice and all(type(n) in (int, type(None)) for n in bounds)
 
 
 def _is_model(value: Any) -> bool:

@@ -493,6 +493,8 @@ def _is_seen_by_others() -> bool:
         return False
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return True
+    if torch.autograd.forward_ad._current_level >= 0:  # tangents, which no array has
+        return True
     return bool(torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_current_level())
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.capturing.branches import Branches
+from hagane.capturing.tensors import in_parts
 from hagane.errors import KernelError
-from hagane.frontends.capture.emitting.scoped import pairs_of
 from hagane.frontends.python.values.type_text import TensorText, parse_type
 from hagane.runtime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from hagane.symbolic import evaluate, symbols_of
@@ -107,7 +107,7 @@ def _compared(
 ) -> str:
     """Return the difference of a run from the original's results, and from its new arguments."""
     try:
-        ours = session.run(None, {name: _in_parts(array) for name, array in feeds.items()})
+        ours = session.run(None, {name: in_parts(array) for name, array in feeds.items()})
     except KernelError as error:
         return f"the original {_ended(theirs)}, the graph {_ended(error)}"
     names = [output.name for output in session.get_outputs()]
@@ -115,16 +115,10 @@ def _compared(
     made = dict(zip(names, ours, strict=True))
     pairs += [(f"{n}.new", a, made[f"{n}.new"]) for n, a in after.items() if f"{n}.new" in made]
     for name, a, b in pairs:
-        told = _unlike(_in_parts(np.asarray(a)), np.asarray(b))
+        told = _unlike(in_parts(np.asarray(a)), np.asarray(b))
         if told:
             return f"output '{name}': {told}"
     return ""
-
-
-def _in_parts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return complex numbers as graphs hold them."""
-    found: np.ndarray[Any, Any] = pairs_of(array) if array.dtype.kind == "c" else array
-    return found
 
 
 def _drawn(

@@ -123,6 +123,8 @@ def _outline(tree: Tree, seen: dict[int, int]) -> Any:
         return (dict, *((key, _outline(item, seen)) for key, item in tree.items()))
     if isinstance(tree, tuple | list):
         return (type(tree), *(_outline(item, seen) for item in tree))
+    if isinstance(tree, slice):  # which has no hash
+        return (slice, tree.start, tree.stop, tree.step)
     return (type(tree), tree)
 
 

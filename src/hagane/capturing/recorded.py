@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hagane.capturing.later import Later
 from hagane.capturing.laying import is_laid, lay_views
 from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree, leaves, objects, remade
 from hagane.capturing.results import kinds_of, leaves_of, tensors_of
@@ -53,22 +54,31 @@ def recorded(
         lay_views(within, feeds, held, given)
         return [held[name] for name in (*names, *parts_of)]
 
-    def again(saved: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        arguments, made = _apart(
-            tree, saved, _TENSOR, lambda t: t.detach().requires_grad_(t.requires_grad)
-        )
+    def again(saved: Sequence[Any], is_recorded: bool) -> tuple[list[Any], list[Any]]:
+        copied = _alias if is_recorded else _leaf
+        arguments, made = _apart(tree, saved, _TENSOR, copied)
         results = tensors_of(structure, original(arguments), _TENSOR)
         by_name = {part.name: one for part, one in zip(parts, results, strict=True)}
         wholes = [_whole_of(by_name[name], held[base]) for base, name in parts_of.items()]
         return [*(by_name[name] for name in names), *wholes], made
 
+    instead = Later(variant, tree, (*names, *parts_of)).gradients
     trained = {x.path for x in tensor_leaves if getattr(x.value, "requires_grad", False)}
     trained |= variant.trained
     apart = [trained.isdisjoint(variant.sources_of(name)) for name in (*names, *parts_of)]
-    outputs = with_gradients(run, again, apart, tensors)
+    outputs = with_gradients(run, again, instead, apart, tensors)
     held.update(zip((*names, *parts_of), outputs, strict=True))
     lay_views(laid, feeds, held, given)
     return rebuilt(structure, held, lambda value, kind: value, {**objects(tree), **given}, {})
+
+
+def _leaf(tensor: Any) -> Any:
+    return tensor.detach().requires_grad_(tensor.requires_grad)
+
+
+def _alias(tensor: Any) -> Any:
+    """Return a tensor through which gradients of gradients go on."""
+    return tensor.view_as(tensor)
 
 
 def _whole_of(part: Any, made: Any) -> Any:

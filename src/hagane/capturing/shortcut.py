@@ -11,7 +11,7 @@ import numpy as np
 from hagane.capturing.laying import lay_views
 from hagane.capturing.leaves import NumberLeaf, TensorLeaf, Tree
 from hagane.capturing.results import builder, leaves_of
-from hagane.capturing.tensors import array_of, returned, wants_gradients
+from hagane.capturing.tensors import array_of, in_parts, returned, wants_gradients
 from hagane.capturing.variables import wants_way_back
 from hagane.capturing.variant import Variant
 from hagane.errors import KernelError
@@ -83,7 +83,7 @@ class Shortcut:
             if type(arg) is not kind or arg.dtype != dtype or arg.shape != shape:
                 return MISSED
             if kind is np.ndarray:
-                feeds[path] = arg
+                feeds[path] = in_parts(arg)
             elif self._is_odd(arg):
                 return MISSED
             elif arg.is_cpu and arg.layout is sys.modules["torch"].strided:

@@ -20,10 +20,15 @@ _BFLOAT16 = ir.DataType.BFLOAT16.numpy()
 def as_array(leaf: TensorLeaf) -> Any:
     """Return the array of a leaf; it shares the tensor's memory."""
     if leaf.kind == "numpy.ndarray":
-        return pairs_of(leaf.value) if leaf.value.dtype.kind == "c" else leaf.value
+        return in_parts(leaf.value)
     if leaf.kind == KIND:
         return leaf.value.array
     return array_of(leaf.value)
+
+
+def in_parts(array: Any) -> Any:
+    """Return an array of NumPy as graphs take it: complex numbers as pairs."""
+    return pairs_of(array) if array.dtype.kind == "c" else array
 
 
 def array_of(tensor: Any) -> Any:
@@ -91,14 +96,13 @@ def is_casting() -> bool:
 def _recomputed() -> Any:
     """Return the function that PyTorch sees for a compiled call."""
     import torch
-    from torch.autograd.function import once_differentiable
 
     class Recomputed(torch.autograd.Function):  # type: ignore[misc]
         """Runs the graph; gradients come from the original, run again when they are wanted."""
 
         @staticmethod
-        def forward(ctx: Any, run: Any, again: Any, apart: Any, *tensors: Any) -> Any:
-            ctx.again = again
+        def forward(ctx: Any, run: Any, again: Any, instead: Any, apart: Any, *tensors: Any) -> Any:
+            ctx.again, ctx.instead = again, instead
             ctx.save_for_backward(*tensors)
             outputs = tuple(run())
             fixed = (
@@ -111,11 +115,14 @@ def _recomputed() -> Any:
             return outputs
 
         @staticmethod
-        @once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, *gradients: Any) -> Any:
             tensors = ctx.saved_tensors  # refuses tensors changed since
-            with torch.enable_grad():
-                outputs, given = ctx.again(tensors)
+            is_recorded = torch.is_grad_enabled()  # as with create_graph=True
+            known = ctx.instead(tensors, gradients, is_recorded)
+            if known is not None:
+                return (None, None, None, None, *known)
+            with torch.enable_grad(), torch.autocast("cpu", enabled=False):  # as in the call
+                outputs, given = ctx.again(tensors, is_recorded)
             wanted = [
                 (output, gradient)
                 for output, gradient in zip(outputs, gradients, strict=True)
@@ -126,19 +133,21 @@ def _recomputed() -> Any:
                 [output for output, _ in wanted],
                 [given[i] for i in places],
                 [gradient for _, gradient in wanted],
+                create_graph=is_recorded,
                 allow_unused=True,
             )
             made: list[Any] = [None] * len(given)
             for place, gradient in zip(places, found, strict=True):
                 made[place] = gradient
-            return (None, None, None, *made)
+            return (None, None, None, None, *made)
 
     return Recomputed
 
 
 def with_gradients(
     run: Callable[[], Sequence[Any]],
-    again: Callable[[Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]],
+    again: Callable[[Sequence[Any], bool], tuple[Sequence[Any], Sequence[Any]]],
+    instead: Callable[[Sequence[Any], Sequence[Any], bool], Sequence[Any] | None],
     apart: Sequence[bool],
     tensors: Sequence[Any],
 ) -> Sequence[Any]:
@@ -146,10 +155,12 @@ def with_gradients(
 
     Args:
         run: Returns the outputs of the graph.
-        again: Runs the original with other tensors; returns its outputs and the tensors to which
-            gradients go.
+        again: Runs the original with the tensors as they were; returns its outputs and the tensors
+            to which gradients go. It is told whether gradients of gradients are wanted.
+        instead: Returns the gradients of the tensors for those of the outputs, where the original
+            would compute something else by now, else None. It is told the same.
         apart: Whether each output has no gradient.
         tensors: Where gradients may go.
     """
-    found: Sequence[Any] = _recomputed().apply(run, again, apart, *tensors)
+    found: Sequence[Any] = _recomputed().apply(run, again, instead, apart, *tensors)
     return found

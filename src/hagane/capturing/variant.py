@@ -23,7 +23,7 @@ from hagane.capturing.leaves import (
     objects,
     replaced,
 )
-from hagane.capturing.results import can_be_rebuilt
+from hagane.capturing.results import can_be_rebuilt, leaves_of
 from hagane.capturing.sessions import Sessions
 from hagane.capturing.tensors import as_array, returned
 from hagane.capturing.variables import is_variable
@@ -142,6 +142,7 @@ class Variant:
     asks_torch: bool = True
     asks_layout: bool = False
     asks_gradients: bool = False
+    ways: dict[Any, Any] = field(default_factory=dict)  # graphs of gradients, where it has any
     _weights: list[tuple[Any, ir.Value]] = field(default_factory=list)
     _state: list[tuple[Attribute, ir.Value, str]] = field(default_factory=list)
     _sources: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -150,6 +151,11 @@ class Variant:
     def parameters(self) -> list[Any]:
         """The tensors that it computes with, apart from the inputs."""
         return [tensor for tensor, _ in self._weights]
+
+    @property
+    def weight_names(self) -> list[str]:
+        """The names of these among the initializers."""
+        return [str(value.name) for _, value in self._weights]
 
     @property
     def trained(self) -> set[str]:
@@ -421,6 +427,8 @@ def made_variant(
         )
         if not can_be_rebuilt(captured.structure):
             raise CaptureError(["the result is an object of a class that the call itself defines"])
+        if any(leaf.is_parameter for leaf in leaves_of(captured.structure)):
+            raise CaptureError(["the result is a torch.nn.Parameter that the call itself makes"])
         variant = Variant(pattern, reads, captured=captured)
         variant.prepare()
     except Obstacle as error:

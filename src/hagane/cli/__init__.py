@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -73,11 +77,28 @@ def build_app(wanted: str) -> typer.Typer:
             app.add_typer(loaded.app, name=name, help=text)
         else:
             settings = getattr(loaded, "CONTEXT", None)
-            app.command(name, help=text, context_settings=settings)(loaded.command)
+            app.command(name, context_settings=settings)(loaded.command)
     return app
 
 
+def _as_written(command: Any) -> Any:
+    """Let a command and its subcommands show their help as it is written.
+
+    Rich takes brackets for markup, and only the first paragraph is wrapped as one.
+    """
+    from rich.markup import escape
+
+    for each in (command, *command.params):
+        text = getattr(each, "help", None) or ""
+        paragraphs = cleandoc(text).replace("``", "'").split("\n\n")
+        each.help = escape("\n\n".join(" ".join(one.split("\n")) for one in paragraphs))
+    for each in getattr(command, "commands", {}).values():
+        _as_written(each)
+    return command
+
+
 _LONGEST_NAME = 200  # characters of a path that an error shows
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # writes, whose errors name no file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -85,22 +106,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     app = build_app(_subcommand(words))
     try:
-        app(words, prog_name="hagane")
+        try:
+            _as_written(typer.main.get_command(app))(words, prog_name="hagane")
+        finally:
+            _flush()
     except HaganeError as error:
         from hagane.cli.terminal.width import show
 
         show(f"hagane: error: {error}", sys.stderr)
         raise SystemExit(2) from None
+    except BrokenPipeError:
+        raise SystemExit(1) from None  # as Click ends where the reader of the output is gone
     except OSError as error:
-        # A path that cannot be used, where the subcommand did not say so itself.
-        if error.filename is None or isinstance(error, BrokenPipeError):
+        # A path that cannot be used, where the subcommand did not say so itself, or a full disk.
+        if error.filename is None and error.errno not in _NO_ROOM:
             raise
         from hagane.cli.terminal.width import show
 
-        name = str(error.filename)
+        name = str(error.filename or "")
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-        show(f"hagane: error: cannot use '{name}': {error.strerror}", sys.stderr)
+        what = f"cannot use '{name}'" if name else "cannot write"
+        show(f"hagane: error: {what}: {error.strerror}", sys.stderr)
         raise SystemExit(2) from None
+
+
+def _flush() -> None:
+    """Write what the standard output holds; what fails is not tried again as Python ends."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def _subcommand(words: Sequence[str]) -> str:

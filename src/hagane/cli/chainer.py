@@ -12,7 +12,11 @@ import typer
 
 from hagane.errors import NoSuchFile
 
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+CONTEXT = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+}
 
 # Packages around Chainer that scripts import, and why they are not there.
 _ABSENT = {

@@ -63,6 +63,7 @@ def check_command(
     """Decide the claims of a program: exit 0 if all hold, 1 if some fail, 2 on an error.
 
     A program is an expression with a type that says how likely its values are:
+
     rand(0, 5) : {x:int | Prob(x % 2 = 0) = 1/2}
     """
     try:

@@ -110,10 +110,6 @@ def _since(name: str, domain: str, version: int) -> int | None:
 def _check_outputs(graph: ir.Graph) -> None:
     if not graph.outputs:
         raise InvalidGraph("the model's graph has no outputs: a run would give nothing")
-    names = [value.name for value in graph.outputs]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidGraph(f"the model's graph lists its output '{name}' twice")
 
 
 def _load_file(path: Path) -> ir.Model:

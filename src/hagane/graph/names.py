@@ -13,9 +13,10 @@ def separate_names(graph: ir.Graph) -> None:
     """Rename values with a taken name in place, and name nameless ones.
 
     ONNX wants every value of a graph and its subgraphs defined once, and runtimes want the same
-    of the names of nodes. Inputs, outputs and initializers of the main graph keep their names.
+    of the names of nodes. Inputs and outputs of the main graph keep their names, by which callers
+    ask for them, and so do initializers with other names.
     """
-    kept = (*graph.inputs, *graph.outputs, *graph.initializers.values())
+    kept = (*graph.initializers.values(), *graph.outputs, *graph.inputs)
     values: dict[str, object] = {str(value.name): value for value in kept}
     nodes: dict[str, object] = {}
     graphs = list(all_graphs(graph))

@@ -12,12 +12,13 @@ from hagane.graph.blocks import Block, blocks_of
 from hagane.graph.draw import drawing_of
 
 _STYLE = """
+:root { color-scheme: light dark; }
 body { font-family: sans-serif; margin: 1em auto; max-width: 70em; padding: 0 1em; }
 details { border: 1px solid #999; border-radius: 6px; margin: 0.4em 0; }
-summary { cursor: pointer; padding: 0.5em; background: #eef3fb; border-radius: 6px; }
+summary { cursor: pointer; padding: 0.5em; background: #79c2; border-radius: 6px; }
 details > div { overflow-x: auto; padding: 0.5em; }
-svg { max-width: 100%; height: auto; }
-.shape, .count { color: #444; font-size: 90%; }
+svg { max-width: 100%; height: auto; background: white; }
+.shape, .count { opacity: 0.8; font-size: 90%; }
 """
 
 
@@ -29,6 +30,7 @@ def to_html(model: ir.Model) -> str:
     parts = [
         "<!DOCTYPE html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        '<meta name="viewport" content="width=device-width">',
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>",
         f"<p>takes {_values(inputs)}</p>",
         *(_block(graph, block) for block in blocks_of(graph)),

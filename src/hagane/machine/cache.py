@@ -445,7 +445,7 @@ def load_module(
     Args:
         name: The module is ``hagane_`` and this.
         source: Returns its text.
-        include: Folders of headers besides Python's.
+        include: Folders of headers besides Python's, which come before it.
         also: A text that changes where the code must be another.
     """
     import sysconfig
@@ -456,9 +456,11 @@ def load_module(
         compiler = find_compiler()
     except NoCompiler:
         return None  # said of the model, which cannot be compiled either
-    folders = (sysconfig.get_paths()["include"], *include)
-    if not (Path(folders[0]) / "Python.h").exists():
+    python = sysconfig.get_paths()["include"]
+    if not (Path(python) / "Python.h").exists():
         return None
+    # Debian keeps the headers of its own, older NumPy among those of Python.
+    folders = (*include, python)
     with _making.setdefault(name, Lock()):
         return _module(name, source, compiler, folders, also)
 

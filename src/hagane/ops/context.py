@@ -12,6 +12,7 @@ from hagane.errors import TypeInferenceError
 from hagane.graph.types import Shape, TensorType, Type
 from hagane.graph.verify import describe
 from hagane.ops.definition import Array, OpDef
+from hagane.ops.values import texts_of
 from hagane.symbolic import Dim, Expr, definitely_different, maximum
 
 
@@ -265,9 +266,9 @@ def known_attributes(node: ir.Node, defaults: Mapping[str, Any]) -> dict[str, An
 
 def _attribute_value(attribute: ir.Attr) -> Any:
     if attribute.type == ir.AttributeType.TENSOR:
-        return attribute.value.numpy()  # (`as_tensor` asks for each member of the protocol)
+        return _tensor_value(attribute.value)  # (`as_tensor` asks for each member of the protocol)
     if attribute.type == ir.AttributeType.TENSORS:
-        return tuple(tensor.numpy() for tensor in attribute.as_tensors())
+        return tuple(map(_tensor_value, attribute.as_tensors()))
     if attribute.type in (
         ir.AttributeType.INTS,
         ir.AttributeType.FLOATS,
@@ -275,6 +276,10 @@ def _attribute_value(attribute: ir.Attr) -> Any:
     ):
         return tuple(attribute.value)
     return attribute.value
+
+
+def _tensor_value(tensor: ir.TensorProtocol) -> Array:
+    return texts_of(tensor) if tensor.dtype == ir.DataType.STRING else tensor.numpy()
 
 
 def as_data(value: Array, dtype: ir.DataType) -> Array:

@@ -45,14 +45,20 @@ def array_dtype(array: Array) -> ir.DataType:
 def tensor_to_array(tensor: ir.TensorProtocol) -> Array:
     """Return the content of ``tensor``; strings come as an object array of ``str``."""
     try:
-        array = tensor.numpy()
+        return (
+            texts_of(tensor) if tensor.dtype == ir.DataType.STRING else np.asarray(tensor.numpy())
+        )
     except Exception as error:
         if is_of_handler(error):
             raise
         raise InvalidModel(f"tensor '{tensor.name}' cannot be read: {error}") from error
-    if tensor.dtype == ir.DataType.STRING:
-        return strings([_text(item) for item in array.ravel()]).reshape(array.shape)
-    return np.asarray(array)
+
+
+def texts_of(tensor: ir.TensorProtocol) -> Array:
+    """Return a tensor of strings as an object array of ``str``."""
+    # (an array of NumPy's bytes would lose NULs at the end)
+    held = tensor.string_data() if isinstance(tensor, ir.StringTensor) else tensor.numpy().ravel()
+    return strings([_text(item) for item in held]).reshape(tensor.shape.numpy())
 
 
 def _text(item: str | bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import os
+import signal
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -235,6 +236,7 @@ def _serve(
     precision: Precision,
     prepare: Callable[[], None] | None,
 ) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends this process
     try:
         if prepare is not None:
             prepare()
@@ -249,7 +251,10 @@ def _serve(
         pipe.send(("error", str(error)))
         return
     while True:
-        what, argument = pipe.recv()
+        try:
+            what, argument = pipe.recv()
+        except EOFError:  # the parent is gone
+            return
         if what == "time":
             pipe.send(("ok", time_runs(run, argument)))
         elif what == "peak":

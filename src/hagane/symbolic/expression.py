@@ -341,6 +341,8 @@ def ceildiv(left: Dim, right: Dim) -> Dim:
     """Return ``left / right`` rounded up."""
     if isinstance(right, int) and right < 0:
         left, right = multiply(left, -1), -right
+    if isinstance(right, Expr):  # which may be negative
+        return multiply(floordiv(multiply(left, -1), right), -1)
     return _written("ceil", (left, right), _floordiv(add(add(left, right), -1), right))
 
 

@@ -22,11 +22,14 @@ class Extension:
         priority: Extensions of higher priority are called earlier: writers of observed values
             (``PRIORITY_WRITER``), editors, readers.
         name: The name under which the trainer has it.
+        observes: Whether training is the same without its state, so that it may begin anew when a
+            program goes on from a snapshot that has none.
     """
 
     trigger: Any = (1, "iteration")
     priority: int = PRIORITY_READER
     name: str | None = None
+    observes: bool = False
 
     @property
     def default_name(self) -> str:

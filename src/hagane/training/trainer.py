@@ -73,6 +73,7 @@ class Trainer:
             self.reporter.add_observer(name, optimizer.target)
             self.reporter.add_observers(name, optimizer.target.namedlinks(skipself=True))
         self._entries: dict[str, _Entry] = {}
+        self._anew: frozenset[str] = frozenset()
         self._done = False
         self._start: float | None = None
         self._elapsed_before = 0.0
@@ -329,6 +330,15 @@ class Trainer:
         except Exception as another:
             _logger.warning(f"the state at the error was not saved: {another}")
 
+    @contextlib.contextmanager
+    def begin_anew(self, names: Iterable[str]) -> Iterator[None]:
+        """Leave extensions as they are while others are read from a snapshot."""
+        self._anew = frozenset(names)
+        try:
+            yield
+        finally:
+            self._anew = frozenset()
+
     def serialize(self, serializer: Any) -> None:
         """Read or write the state of everything, also of the generators of NumPy and ``random``.
 
@@ -339,6 +349,8 @@ class Trainer:
             self.stop_trigger.serialize(serializer["stop_trigger"])
         extensions, triggers = serializer["extensions"], serializer["extension_triggers"]
         for name, entry in self._entries.items():
+            if name in self._anew:
+                continue
             if hasattr(entry.extension, "serialize"):
                 entry.extension.serialize(extensions[name])
             if hasattr(entry.trigger, "serialize"):

@@ -67,6 +67,7 @@ class Captured:
         views: How outputs lie in the memory of other tensors, by their names.
         sets_mode: Whether it says what is computed with gradients and what without.
         records: Whether it turns gradients on.
+        own_gradients: Whether functions of the program have gradients that the graph has not.
     """
 
     graph: ir.Graph
@@ -83,6 +84,7 @@ class Captured:
     views: Mapping[str, View] = field(default_factory=dict)
     sets_mode: bool = False
     records: bool = False
+    own_gradients: bool = False
 
 
 def capture_object(
@@ -403,6 +405,7 @@ def _finished(
         tuple(attempt.telling.left_out), attempt.names, frozenset(map(str, emit.not_one)),
         tuple(str(v.name) for v in given if any(v is t.value for t in emit.trained_here)), views,
         bool(emit.entered) or bool(emit.trained_here), False in emit.entered,
+        emit.own_backward or emit.without_own,
     )  # fmt: skip
 
 

@@ -104,8 +104,9 @@ class Names:
         table = self.tables.get(root)
         if name.startswith("torch.ops."):  # whose overloads are called like classes
             return name
-        if name.startswith("torch.functional."):  # PyTorch's own, under its name too
-            return f"torch.{name.removeprefix('torch.functional.')}"
+        for again in ("torch.functional.", "torch.torch."):  # PyTorch's own, under their names too
+            if name.startswith(again):
+                return self._canonical(f"torch.{name.removeprefix(again)}")
         if root != "hagane":
             inner = len(rest) > 2 or (root == "chainer" and len(rest) == 2)
             return table.outer_name(name) if table is not None and inner else name

@@ -19,6 +19,7 @@ from hagane.frontends.libraries.torch.members import refuse_member
 from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -59,8 +60,8 @@ _PYTHON = {
 
 
 _CLASSES: dict[type, type] = {
-    Deque: deque, ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool, Range: range,
-    Function: types.FunctionType, Bound: types.MethodType, Class: type,
+    Deque: deque, OpenTuple: tuple, ListRef: list, SetRef: set, Expr: int, Real: float, Truth: bool,
+    Range: range, Function: types.FunctionType, Bound: types.MethodType, Class: type,
 }  # fmt: skip
 # Modules whose functions give objects another class.
 _CHANGING = "torch.distributed."
@@ -316,6 +317,14 @@ class Objects(Names):
         if kind is None or (isinstance(value, Instance) and value.host is None):
             return name in vars(object) or name in ("__dict__", "__module__", "__weakref__")
         return any(name in vars(cls) for cls in kind.__mro__)
+
+    def real_object(self, value: Value) -> Any:
+        """Return what a name of a library is in the running Python; None where that is unknown."""
+        if isinstance(value, Host):
+            return value.object
+        if isinstance(value, DType):
+            return value.dtype.numpy().type
+        return real_named(value.name) if isinstance(value, Library) else None
 
     def is_scalar(self, value: Value) -> bool:
         """Whether a value is a scalar of NumPy, which most functions return for no axes."""

@@ -292,8 +292,18 @@ class LibraryTables(Objects, RealNames):
             row = core.op("Reshape", arguments[0], core.emit.constant([1], ir.DataType.INT64))
             made = self._in_context(core, name, [row, *arguments[1:]], keywords, run, layer)
             return without_axis(core, made)
-        variables = core.heap[core.variables]
-        if not variables or not name.startswith("torch."):
+        if not name.startswith("torch."):
+            return run(arguments, keywords)
+        made = self._in_autocast(core, name, arguments, keywords, run, layer)
+        self.by_tensor["torch.Tensor"].lay(core, name, arguments, keywords, made)
+        return made
+
+    def _in_autocast(
+        self, core: Core, name: str, arguments: Sequence[Value], keywords: Mapping[str, Value],
+        run: Callable[[Sequence[Value], Mapping[str, Value]], Value], layer: Instance | None,
+    ) -> Value:  # fmt: skip
+        """Call a function of PyTorch in the element types that contexts around it ask for."""
+        if not core.heap[core.variables]:
             return run(arguments, keywords)
         from hagane.frontends.libraries.torch.training.casting import casted, narrowed, result_of
 

@@ -109,6 +109,8 @@ class Table:
         strict: Functions, and modules of functions, that take no other names.
         fitting: A context around a call, which refuses one that the library's own parser of
             arguments would refuse.
+        lay: Notes how the results of a call lie in memory: called with the interpreter, the name,
+            the arguments, those by name, and what the call returned.
     """
 
     root: str
@@ -133,6 +135,7 @@ class Table:
     fitting: Callable[
         [Core, str, Sequence[Value], Mapping[str, Value]], AbstractContextManager[None]
     ] = lambda *_: nullcontext()
+    lay: Callable[[Core, str, Sequence[Value], Mapping[str, Value], Value], None] = lambda *_: None
 
     def function(self, *names: str, methods: Sequence[str] = ()) -> Callable[[_F], _F]:
         """Register a function under names below the root, and as methods of tensors."""

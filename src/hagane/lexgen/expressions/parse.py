@@ -68,7 +68,10 @@ def parse(
     if flags is None:
         flags = Flags(multi_line=dialect == "flex")
     parser = _Parser(source, dialect, flags, dict(definitions or {}), ())
-    branches = parser.pattern()
+    try:
+        branches = parser.pattern()
+    except RecursionError:  # of a caller that is deep itself
+        raise RegexSyntaxError(source, 1, "its groups lie in each other too deeply") from None
     return Pattern(source, branches, parser.lazy)
 
 

@@ -35,7 +35,7 @@ def _constant(
     sparse_value: Any = None,
 ) -> Array:
     if value is not None:
-        return _as_text(value) if value.dtype == object else value
+        return value
     if sparse_value is not None:
         return _dense(sparse_value)
     if value_float is not None or value_floats is not None:
@@ -45,11 +45,6 @@ def _constant(
     if value_string is not None:
         return strings([value_string]).reshape(())
     return strings(list(value_strings or ()))
-
-
-def _as_text(array: Array) -> Array:
-    items = [v.decode() if isinstance(v, bytes) else v for v in array.ravel()]
-    return strings(items).reshape(array.shape)
 
 
 def _dense(sparse: Any) -> Array:

@@ -78,8 +78,7 @@ def _labels(*, attributes: dict[str, Any]) -> Callable[[Array], Array]:
 
 def _items(given: Any) -> list[Any]:
     """Return the elements of a list or tensor; texts keep the zeros at their end."""
-    listed = list(given) if isinstance(given, list | tuple) else np.asarray(given).tolist()
-    return [one.decode() if isinstance(one, bytes) else one for one in listed]
+    return list(given) if isinstance(given, list | tuple) else list(np.asarray(given).tolist())
 
 
 def _label_encoder(x: Array, *, attributes: dict[str, Any]) -> Array:
@@ -93,8 +92,7 @@ def missing_label(attributes: Mapping[str, Any], kind: str, dtype: np.dtype[Any]
     """
     given = attributes.get("default_tensor")
     if given is not None:
-        item = np.asarray(given).ravel()[0]
-        return item.decode() if isinstance(item, bytes) else item
+        return np.asarray(given).ravel()[0]
     if kind == "tensor":
         return {"O": "_Unused", "f": -0.0}.get(dtype.kind, -1)
     return attributes[f"default_{kind.removesuffix('s')}"]

@@ -22,6 +22,7 @@ from hagane.graph.walk import all_graphs, all_nodes
 from hagane.ops.builder import interpreting
 from hagane.ops.schema import onnx_schema
 from hagane.passes.legalise import broadcast, inputs, meaning, ml, resize, scan
+from hagane.passes.legalise.outputs import part_outputs
 from hagane.passes.legalise.rewrite import Site
 
 Adapter: TypeAlias = Callable[[Site], None]
@@ -125,6 +126,8 @@ def _check_form(node: ir.Node, version: int) -> None:
 def legalise(model: ir.Model) -> None:
     """Rewrite ``model`` in place to the current opset of every domain it imports.
 
+    Outputs that its graph lists again become outputs of their own.
+
     Raises:
         UnsupportedModel: The model imports an opset that is older or newer than those known, or
             uses an old form that has no current equivalent; every problem is listed.
@@ -160,6 +163,8 @@ def legalise(model: ir.Model) -> None:
             del model.opset_imports[domain]
     for domain in opsets:
         model.opset_imports[domain] = CURRENT_OPSETS.get(domain, opsets[domain])
+    if len({value.name for value in model.graph.outputs}) < len(model.graph.outputs):
+        part_outputs(model.graph)
 
 
 def _drop_absent(node: ir.Node) -> None:

@@ -21,6 +21,7 @@ td, th { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #8884
 td.bar { width: 40% }
 td.bar div { background: #3a7; height: .7rem }
 tr.fp32 td.bar div { background: #c63 }
+.table { overflow-x: auto }
 @media (prefers-color-scheme: dark) { body { background: #16181c; color: #dde } }
 """
 
@@ -107,7 +108,8 @@ class Report:
             told += f"<p>A run: {slow:.3g} ms in fp32, {fast:.3g} ms as it is now.</p>"
         kept = sum(layer.precision == "fp32" for layer in self.layers)
         return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Quantisation</title><style>{_STYLE}</style>
+<html lang="en"><head><meta charset="utf-8"><title>Quantisation</title>
+<meta name="viewport" content="width=device-width"><style>{_STYLE}</style>
 </head><body>
 <h1>Quantisation</h1>
 <p>{len(self.layers)} layers, {kept} of them kept in fp32; ranges by {self.method} over {self.feeds}
@@ -117,10 +119,11 @@ feeds; {self.bytes[0]:,} bytes before, {self.bytes[1]:,} after.</p>
 as it was; and of the model's outputs with this layer alone in bytes. Larger is better. Layers kept
 in fp32 are those with the worst effect on the outputs, as few as the metric allows. Times are those
 of a layer's own kernels.</p>
-<table><tr><th>layer</th><th>operator</th><th>precision</th><th>layer, dB</th><th></th>
+<div class="table"><table>
+<tr><th>layer</th><th>operator</th><th>precision</th><th>layer, dB</th><th></th>
 <th>outputs, dB</th><th>fp32, ms</th><th>now, ms</th></tr>
 {rows}
-</table></body></html>
+</table></div></body></html>
 """
 
 

@@ -123,8 +123,11 @@ def drawing(curves: Sequence[Curve]) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         "<title>Learning curves</title>"
-        "<style>body{font:15px system-ui;margin:1.5rem;display:flex;flex-wrap:wrap;gap:1.5rem}"
-        "figure{margin:0;max-width:370px}text{font:12px system-ui}</style></head><body>\n"
+        '<meta name="viewport" content="width=device-width">'
+        "<style>:root{color-scheme:light dark}"
+        "body{font:15px system-ui;margin:1.5rem;display:flex;flex-wrap:wrap;gap:1.5rem}"
+        "figure{margin:0;max-width:370px}svg{max-width:100%;height:auto}"
+        "text{font:12px system-ui;fill:currentColor}</style></head><body>\n"
         f"{figures}\n</body></html>\n"
     )
 
@@ -144,7 +147,8 @@ def _figure(curve: Curve) -> str:
     words = f"{curve.name} in {curve.environment}, {len(curve.returns)} seeds: "
     words += f"{last.value:.1f} [{last.low:.1f}, {last.high:.1f}]"
     return (
-        f'<figure><figcaption>{escape(words)}</figcaption><svg width="370" height="195" role="img" '
+        f"<figure><figcaption>{escape(words)}</figcaption>"
+        f'<svg width="370" height="195" viewBox="0 0 370 195" role="img" '
         f'aria-label="{escape(words)}"><polygon points="{" ".join(band)}" fill="#2f7de1" '
         f'opacity="0.25"/><polyline points="{" ".join(line)}" fill="none" stroke="#2f7de1" '
         f'stroke-width="2"/><text x="4" y="24">{high:.0f}</text>'

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from hagane.tools.rtl.result import Result, Status
 
 _STYLE = """
-body { font-family: system-ui, sans-serif; margin: 2em; color: #222; }
-table { border-collapse: collapse; margin: 1em 0; }
-td, th { padding: 0.2em 0.8em; text-align: right; border-bottom: 1px solid #ddd; }
-pre { line-height: 1.35; } .no { color: #999; display: inline-block; width: 4em; }
-.covered { background: #e0f5e0; } .dead { background: #e4e4ee; color: #667; }
-.unknown { background: #ffe0d0; } .note { color: #578; font-style: italic; }
+:root { color-scheme: light dark; }
+body { font-family: system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 80em; }
+table { border-collapse: collapse; margin: 1em 0; } .table, pre { overflow-x: auto; }
+td, th { padding: 0.2em 0.8em; text-align: right; border-bottom: 1px solid #8885; }
+pre { line-height: 1.35; } .no { color: #888; display: inline-block; width: 4em; }
+svg { border: 1px solid #8888; max-width: 100%; height: auto; }
+.covered { background: #3a33; } .dead { background: #66a3; } .unknown { background: #f634; }
+.note { color: #79a; font-style: italic; }
 """
 
 
@@ -24,6 +26,7 @@ def write_report(result: Result) -> str:
     """Return the report as one HTML page without outside resources."""
     parts = [
         "<!DOCTYPE html><html lang='en'><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width'>",
         f"<title>{html.escape(result.top)}: coverage</title><style>{_STYLE}</style>",
         f"<h1>{html.escape(result.top)}</h1>",
         f"<p>{len(result.tests)} tests, {sum(map(len, result.tests))} cycles, replayed in "
@@ -58,7 +61,7 @@ def _table(result: Result) -> str:
         "dead in K cycles only",
     )
     head = "<tr>" + "".join(f"<th>{word}</th>" for word in words) + "</tr>"
-    return f"<table>{head}{rows}</table>"
+    return f"<div class='table'><table>{head}{rows}</table></div>"
 
 
 def _chart(ours: Sequence[tuple[int, int]], chance: Sequence[tuple[int, int]]) -> str:
@@ -74,8 +77,8 @@ def _chart(ours: Sequence[tuple[int, int]], chance: Sequence[tuple[int, int]]) -
         return f"<polyline points='{text}' fill='none' stroke='{colour}' stroke-width='2'/>"
 
     return (
-        f"<svg width='{width}' height='{height}' role='img' "
-        f"style='border:1px solid #ccc'>{line(chance, '#c60')}{line(ours, '#073')}</svg>"
+        f"<svg width='{width}' height='{height}' viewBox='0 0 {width} {height}' role='img'>"
+        f"{line(chance, '#c60')}{line(ours, '#295')}</svg>"
         f"<p>Goals met over random rows: this search (green), rows from reset alone (orange); "
         f"{most_x} rows across, {most_y} goals up, both by hagane's own evaluation.</p>"
     )

@@ -15,10 +15,13 @@ _WIDTH, _HEIGHT = 460, 240
 _LEFT, _BOTTOM, _TOP = 62, 28, 10
 _COLOURS = ("#0b6bcb", "#c2410c", "#15803d", "#7e22ce", "#a16207", "#be123c")
 _STYLE = """
-body { font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 62em; color: #1a1a1a; }
+:root { color-scheme: light dark; }
+body { font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 62em; padding: 0 1em; }
 figure { display: inline-block; margin: 0 1em 1.5em 0; } figcaption { font-weight: 600; }
-svg { background: #fafafa; } td, th { padding: 0.15em 0.9em; text-align: right; }
-text { font: 11px system-ui, sans-serif; fill: #444; } .key { font-weight: 400; }
+svg { background: #8881; max-width: 100%; height: auto; } .table { overflow-x: auto; }
+td, th { padding: 0.15em 0.9em; text-align: right; }
+text { font: 11px system-ui, sans-serif; fill: currentColor; } .key { font-weight: 400; }
+@media (prefers-color-scheme: dark) { .key, polyline, circle { filter: brightness(1.6); } }
 """
 # Seconds after which a browser loads the page again.
 _REFRESH = 3
@@ -93,6 +96,7 @@ def page_of(log: Sequence[Mapping[str, Any]], title: str, *, running: bool) -> s
     )
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{reload}'
+        '<meta name="viewport" content="width=device-width">'
         f"<title>{html.escape(title)}: {state}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{html.escape(title)}</h1><p>{state}: {summary}</p>\n{drawings}\n"
         f"{_table(log, names)}</body></html>\n"
@@ -143,7 +147,7 @@ def _drawing(group: str, keys: Sequence[str], log: Sequence[Mapping[str, Any]]) 
     )
     return (
         f"<figure><figcaption>{html.escape(group)} {' '.join(names)}</figcaption>"
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         f'aria-label="{html.escape(group)}">{axes}{"".join(lines)}</svg></figure>'
     )
 
@@ -155,7 +159,8 @@ def _table(log: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
         "".join(f"<td>{_number(entry.get(name))}</td>" for name in columns)
         for entry in reversed(log[-_SHOWN:])
     ]
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="table"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _number(value: Any) -> str:

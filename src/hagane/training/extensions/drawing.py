@@ -33,6 +33,7 @@ class DumpGraph(Extension):
         out_name: Another name of ``filename``.
     """
 
+    observes = True
     default_name = "dump_graph"
 
     def __init__(

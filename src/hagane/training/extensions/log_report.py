@@ -30,6 +30,8 @@ class LogReport(Extension):
         log_name: Another name of ``filename``.
     """
 
+    observes = True
+
     def __init__(
         self,
         keys: Iterable[str] | None = None,

@@ -58,6 +58,7 @@ class MicroAverage(Extension):
         trigger: When the sums end.
     """
 
+    observes = True
     priority = PRIORITY_EDITOR
 
     def __init__(
@@ -117,6 +118,7 @@ class ParameterStatistics(Extension):
         skip_nan_params: Report NaN for arrays that hold a NaN, without calling the functions.
     """
 
+    observes = True
     default_name = "parameter_statistics"
     priority = PRIORITY_WRITER
     default_statistics: ClassVar[dict[str, Callable[[Any], Any]]] = {

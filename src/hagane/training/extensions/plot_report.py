@@ -34,6 +34,8 @@ class PlotReport(Extension):
         file_name: Another name of ``filename``.
     """
 
+    observes = True
+
     def __init__(
         self,
         y_keys: str | Iterable[str],

@@ -21,6 +21,8 @@ class PrintReport(Extension):
         out: A stream, the standard output if None.
     """
 
+    observes = True
+
     def __init__(
         self, entries: Sequence[str], log_report: str | LogReport = "LogReport", out: Any = None
     ):

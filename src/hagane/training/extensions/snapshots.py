@@ -7,7 +7,7 @@ import re
 import string
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -156,9 +156,13 @@ def is_whole(path: str) -> bool:
 
 
 def _load(path: Any, trainer: Any) -> None:
-    """Load a snapshot into a trainer; warn of what its models and optimizers lack."""
+    """Load a snapshot into a trainer; warn of what its models and optimizers lack.
+
+    Extensions that the program has gained since begin anew where their state is none of training.
+    """
     try:
-        load_npz(path, trainer)
+        with trainer.begin_anew(_gained(path, trainer.extensions)):
+            load_npz(path, trainer)
     except SnapshotError as error:
         error.add_note(
             f"{path} was to be gone on from: take out of the program what it lacks, train anew in "
@@ -173,6 +177,29 @@ def _load(path: Any, trainer: Any) -> None:
         more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         text = "\n".join([f"{path} is of another model or optimizer:", *lines[:_SHOWN], *more])
         warnings.warn(f"{text}\nthe rest of it was loaded", stacklevel=4)
+
+
+def _gained(path: Any, extensions: Mapping[str, Any]) -> list[str]:
+    """Return the extensions of which a snapshot holds nothing that training needs.
+
+    These observe, or have no state but that of their trigger.
+    """
+    try:
+        with zipfile.ZipFile(path) as opened:
+            held = opened.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return []  # load_npz tells why
+    parts = ("extensions", "extension_triggers")
+    return [
+        name
+        for name, extension in extensions.items()
+        if not any(one.startswith(f"{part}/{name}/") for one in held for part in parts)
+        and (
+            getattr(extension, "observes", False)
+            or not hasattr(extension, "serialize")
+            or difference(extension, (), "") is None
+        )
+    ]
 
 
 def load_newest(trainer: Any, resume: str, extensions: Iterable[Any]) -> str | None:

@@ -128,6 +128,8 @@ class VariableStatisticsPlot(Extension):
         TypeError: A target is no variable.
     """
 
+    observes = True
+
     def __init__(
         self,
         targets: Any,

@@ -17,6 +17,8 @@ from hagane.frontends.capture.flow.numeric import NONE
 from hagane.frontends.capture.flow.slots import is_stackable
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.deques import list_like
+from hagane.frontends.python.values.open_tuples import OpenTuple, tuple_of
 from hagane.frontends.python.values.values import (
     Choice,
     Host,
@@ -31,7 +33,7 @@ from hagane.frontends.python.values.values import (
     is_plain,
     is_size,
 )
-from hagane.symbolic import Expr
+from hagane.symbolic import Dim, Expr
 
 
 class Calling(Iterators):
@@ -283,16 +285,30 @@ class Calling(Iterators):
             if not isinstance(index, Expr):
                 return NONE
             place = self.lists.from_front(index, len(content))
+            if kind is ast.Store and isinstance(receiver, ListRef):
+                self.core.heap[receiver] = self._either_set(content, place, value[0])
+                return None
             return self.core.compute(kind, receiver, place, *value)
         elif isinstance(receiver, ListRef):
             self.lists.searched.add(receiver.key)
         if not isinstance(index, slice):
             self.lists.check_place(content, index)
         if kind is ast.Subscript:
-            return self.lists.item(content, index)
+            found = self.lists.item(content, index)
+            of_tuple = isinstance(receiver, OpenTuple) and isinstance(index, slice)
+            return OpenTuple(found.key) if of_tuple else found
         assert isinstance(receiver, ListRef)
         self.core.heap[receiver] = self._stored(content, index, value[0])
         return None
+
+    def _either_set(self, content: Sequence[Value], place: Dim, value: Value) -> Value:
+        """Return items that no tensor holds together, the one at a place set."""
+        core = self.core
+        conditions = [
+            core.as_term(core.truth(core.compare(ast.Eq, place, k))) for k in range(len(content))
+        ]
+        pairs = zip(conditions, content, strict=True)
+        return tuple(core.join(condition, value, item) for condition, item in pairs)
 
     def _stored(self, content: Value, index: Value, value: Value) -> Value:
         rows = self.lists.store(content, index, value)
@@ -312,16 +328,19 @@ class Calling(Iterators):
     def _lists(self, kind: Operation, left: Value, right: Value) -> Value:
         heap = self.core.heap
         contents = [heap[x] if isinstance(x, ListRef) else x for x in (left, right)]
-        both = isinstance(left, ListRef) and isinstance(right, ListRef)
+        tuples = all(isinstance(x, tuple | OpenTuple) for x in (left, right))
+        both = tuples or (isinstance(left, ListRef) and isinstance(right, ListRef))
         if kind is ast.Add and both and any(isinstance(c, Many) for c in contents):
-            return self.core.new_list(self.lists.chained(*contents))
+            made = self.lists.chained(*contents)
+            return tuple_of(heap, made) if tuples else self.core.new_list(made)
         if kind is ast.Mult:
             content, times = contents if isinstance(left, ListRef) else contents[::-1]
             if isinstance(times, Tensor):
                 times = self.core.tensor_number(times, whole=True)
             many = isinstance(content, Many)
             if (many and is_size(times)) or (isinstance(times, Expr) and (many or content)):
-                return self.core.new_list(self.lists.repeated(content, times))
+                like = left if isinstance(left, ListRef) else right
+                return list_like(heap, like, self.lists.repeated(content, times))
         return NONE
 
 

@@ -13,6 +13,7 @@ from hagane.frontends.capture.flow.lists import is_data
 from hagane.frontends.capture.flow.numeric import NONE, Numbers
 from hagane.frontends.capture.flow.slots import Rows
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Endless,
@@ -68,6 +69,12 @@ class Iterators(Numbers):
         if not isinstance(items, Many):
             return NONE
         return self.core.new_list(self.lists.settled(self.core.sequence(value)))
+
+    def _tuple(self, value: Value = ()) -> Value:
+        items = self._items(value)
+        if not isinstance(items, Many):
+            return NONE
+        return tuple_of(self.core.heap, self.lists.settled(self.core.sequence(value)))
 
     def _filter(self, function: Value, value: Value) -> Value:
         return self._chosen(prelude.kept, function, value)
@@ -225,7 +232,7 @@ class Iterators(Numbers):
 ITERATORS: dict[Any, Callable[..., Value]] = {
     builtins.map: Iterators._map, builtins.filter: Iterators._filter,
     builtins.reversed: Iterators._reversed, builtins.list: Iterators._list,
-    builtins.tuple: Iterators._list,
+    builtins.tuple: Iterators._tuple,
     itertools.accumulate: Iterators._accumulate, itertools.chain: Iterators._chain,
     itertools.chain.from_iterable: Iterators._from_iterable,
     itertools.combinations: Iterators._combinations,

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from hagane.frontends.capture.flow.mixtures import NUMPY, mixes
 from hagane.frontends.python.values.deques import Deque, are_alike
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.values import (
     Absent,
     Choice,
@@ -169,7 +170,7 @@ def slot_of(value: Value, contents: Contents, also: Also) -> Slot | None:
         return NumberSlot(number_kind(value), also(value))
     if isinstance(value, ListRef):
         found = content_slot(contents[value.key], contents, value, also)
-        return None if isinstance(value, Deque) and isinstance(found, Listed) else found
+        return None if isinstance(value, Deque | OpenTuple) and isinstance(found, Listed) else found
     if isinstance(value, tuple):
         return _parts(value, value, (), contents, also)
     if isinstance(value, DictRef) and isinstance(contents[value.key], dict):

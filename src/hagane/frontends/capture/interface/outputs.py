@@ -32,6 +32,7 @@ from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -164,7 +165,7 @@ def _outputs(core: Interpreter, value: Value, path: str, suffix: str) -> Any:
                 raise CheckError(
                     "capture", f"{place} is a deque whose length the data decide; return a list"
                 )
-            return _items(core, content, path, suffix)
+            return _items(core, content, path, suffix, is_tuple=isinstance(value, OpenTuple))
         return _listed(
             value,
             [outputs(core, item, joined(path, i), suffix=suffix) for i, item in enumerate(content)],
@@ -283,14 +284,14 @@ def _is_float(value: Value) -> bool:
     return isinstance(value, float | Real)
 
 
-def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
-    """Make outputs of the items of a list whose length the data decide."""
+def _items(core: Interpreter, content: Many, path: str, suffix: str, *, is_tuple: bool) -> Any:
+    """Make outputs of the items of a list or tuple whose length the data decide."""
     emit = core.emit
     assert isinstance(emit, GraphEmitter)
     if content.stacked is not None:
         kind = "" if content.stacked.kind else "numbers"
         made = _output(core, content.stacked, path, suffix, kind)
-        return made if kind else Items(Column(made))
+        return made if kind and not is_tuple else Items(Column(made), is_tuple)
 
     def part(found: Described, path: str) -> Any:
         if isinstance(found, Same):
@@ -316,7 +317,7 @@ def _items(core: Interpreter, content: Many, path: str, suffix: str) -> Any:
             return Record(real, named, "named tuple" in found.like.cls.flags)
         return parts if isinstance(found.like, ListRef) else tuple(parts)
 
-    return Items(part(emit.described(content), path))
+    return Items(part(emit.described(content), path), is_tuple)
 
 
 def _scalar(core: Interpreter, value: Value, kind: str) -> Tensor:
@@ -404,6 +405,7 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     if tensor.dtype in COMPLEX:
         kind = f"complex {kind}"
         tensor = core.tables.complex_parts.joined(core, tensor)
+    made_here = tensor.parameter and not given and held is None and kind == "torch.Tensor"
     name = path or "output"
     taken = any(value.name == name for value in emit.root.graph.inputs)
     full = f"{name}{suffix or ('.new' if taken else '')}"
@@ -413,13 +415,13 @@ def _output(core: Interpreter, tensor: Tensor, path: str, suffix: str, kind: str
     for output in emit.root.graph.outputs:  # an argument that is returned and changed
         node = output.producer()
         if output.name == full and node is not None and node.inputs[0] is tensor.value:
-            return Leaf(full, kind, first, given, held)
+            return Leaf(full, kind, first, given, held, made_here)
     emit.label = name
     with emit.at(emit.root):
         made = emit.op("Identity", tensor)
     made.value.name = full
     emit.root.graph.outputs.append(made.value)
-    return Leaf(full, kind, first, given, held)
+    return Leaf(full, kind, first, given, held, made_here)
 
 
 def held_tensor(core: Interpreter, tensor: Tensor) -> Any:

@@ -61,7 +61,8 @@ def rebuilt(
         if isinstance(part, Leaf):
             return leaf(part)
         if isinstance(part, Items):
-            return _listed(part.item, values, convert)
+            items = _listed(part.item, values, convert)
+            return tuple(items) if part.is_tuple else items
         if isinstance(part, Handed):
             return given[part.path]
         if isinstance(part, Constant):

@@ -37,6 +37,7 @@ class Leaf:
         first: The name of the first output that is this very tensor; its own for that one.
         path: The path of the argument that it is, empty if it is none.
         held: The tensor of the running Python that it is, outside of the arguments; else None.
+        is_parameter: Whether it is a parameter that the call made.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Leaf:
     first: str = ""
     path: str = ""
     held: Any = field(default=None, compare=False, repr=False)
+    is_parameter: bool = False
 
     @property
     def is_found(self) -> bool:
@@ -70,9 +72,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list whose length the data decide: the structure of an item, whose leaves are columns."""
+    """A list whose length the data decide: the structure of an item, whose leaves are columns.
+
+    Attributes:
+        item: It.
+        is_tuple: Whether it is a tuple.
+    """
 
     item: Any
+    is_tuple: bool = False
 
 
 @dataclass(frozen=True, slots=True)

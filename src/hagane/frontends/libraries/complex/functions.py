@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from hagane.ops.builder import op
-from hagane.ops.functions.chainer.elementwise import arctan2
 from hagane.ops.functions.numbers.activations import expm1, log1p
 from hagane.ops.functions.numbers.division import hypotenuse
 from hagane.ops.functions.numbers.elementary import add, div, exp, log, mul, neg, sqrt, sub, where
-from hagane.ops.functions.numbers.pairs import copy_sign
+from hagane.ops.functions.numbers.pairs import angle_of, copy_sign
 from hagane.ops.functions.sums import spectra
 from hagane.ops.functions.sums.spectra import Pair
 from hagane.ops.functions.tensors.shapes import filled_like, zeros_like
@@ -37,7 +36,7 @@ def magnitude(x: Pair) -> Any:
 
 
 def _angle(x: Pair, deg: Pair = (False, None)) -> Any:
-    found = arctan2(imaginary(x), x[0])
+    found = angle_of(imaginary(x), x[0])
     return mul(found, 180 / math.pi) if deg[0] else found
 
 
@@ -172,13 +171,13 @@ def _around_one(x: Pair) -> tuple[Pair, Pair]:
 
 def _arc_sine(x: Pair) -> Pair:
     more, less = _around_one(x)
-    real = arctan2(x[0], sub(mul(more[0], less[0]), mul(more[1], less[1])))
+    real = angle_of(x[0], sub(mul(more[0], less[0]), mul(more[1], less[1])))
     return real, op("Asinh", sub(mul(less[0], more[1]), mul(less[1], more[0])))
 
 
 def _arc_cosine(x: Pair) -> Pair:
     more, less = _around_one(x)
-    real = mul(arctan2(less[0], more[0]), 2)
+    real = mul(angle_of(less[0], more[0]), 2)
     return real, op("Asinh", sub(mul(more[0], less[1]), mul(more[1], less[0])))
 
 
@@ -186,7 +185,7 @@ def _arc_hyperbolic_cosine(x: Pair) -> Pair:
     turn = imaginary(x)
     less, more = _root((sub(x[0], 1), turn)), _root((add(x[0], 1), turn))
     real = op("Asinh", add(mul(less[0], more[0]), mul(less[1], more[1])))
-    return real, mul(arctan2(less[1], more[0]), 2)
+    return real, mul(angle_of(less[1], more[0]), 2)
 
 
 def _arc_hyperbolic_tangent(x: Pair) -> Pair:
@@ -197,7 +196,7 @@ def _arc_hyperbolic_tangent(x: Pair) -> Pair:
     found = mul(log1p(div(mul(real, 4), add(mul(less, less), size))), 0.25)
     across = sub(mul(less, add(1.0, real)), size)
     side = copy_sign(filled_like(real, 1), x[0])
-    angle = mul(arctan2(mul(mul(turn, side), 2), across), 0.5)
+    angle = mul(angle_of(mul(mul(turn, side), 2), across), 0.5)
     return mul(found, side), mul(angle, side)
 
 

@@ -6,10 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.complex.memory import COMPLEX
-from hagane.frontends.libraries.memory.viewing import Put, is_view, put_back, same
+from hagane.frontends.libraries.memory.seeing import seen_as
+from hagane.frontends.libraries.memory.viewing import (
+    COPYING_WHERE_NEEDED,
+    Put,
+    is_view,
+    put_back,
+    same,
+)
 from hagane.frontends.libraries.memory.writing import (
     Into,
     check_handed_on,
@@ -29,14 +37,19 @@ from hagane.frontends.python.values.memory import (
     base_of,
     lies_in_order,
     memory_of,
+    note_contiguous,
+    note_in_order,
     note_reshaped,
     own,
     share,
 )
-from hagane.frontends.python.values.values import Host, ListRef, Tensor, Value
+from hagane.frontends.python.values.values import DType, Host, ListRef, Tensor, Value
 
 # Functions that return the tensor itself if its elements lie in order.
-_CONTIGUOUS = ("torch.Tensor.contiguous", "numpy.ascontiguousarray")
+_CONTIGUOUS = (
+    "torch.Tensor.contiguous", "torch.ravel", "torch.Tensor.ravel", "numpy.ascontiguousarray",
+    "numpy.ravel", "numpy.ndarray.ravel",
+)  # fmt: skip
 # Functions that return the tensor itself where they change nothing, and that are no views.
 _ITSELF = frozenset(
     f"torch.{room}{name}"
@@ -48,7 +61,9 @@ _ITSELF = frozenset(
 _ARRAY_MAKERS = frozenset(
     ("array", "asarray", "asanyarray", "ascontiguousarray", "copy", "zeros", "ones", "empty",
      "full", "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "squeeze", "ravel",
-     "transpose", "broadcast_to", "view", "astype", "where", "tensordot", "select", "choose")
+     "transpose", "broadcast_to", "view", "astype", "where", "tensordot", "select", "imag",
+     "permute_dims", "moveaxis", "resize", "roll", "real_if_close", "isin", "cov", "i0",
+     "broadcast_arrays", "asarray_chkfinite", "require", "lib.stride_tricks.as_strided")
 )  # fmt: skip
 
 
@@ -77,9 +92,17 @@ class SharingTables(LibraryTables):
             if isinstance(parts := core.heap[made], tuple):
                 core.heap[made] = self._noted_view(core, name, whole, parts)
             return made
-        if name in _CONTIGUOUS and isinstance(made, Tensor) and not lies_in_order(made.value):
-            made = replace(made, value=core.op("Identity", made).value)
-        put = put_back(name, whole, made, lambda: core.emit.base_of(whole))
+        copies: bool | None = None
+        if isinstance(whole, Tensor) and isinstance(made, Tensor):
+            copies = self._certainly_copies(core, name, whole, made)
+            if copies:
+                made = copied(core, made, whole)
+                note_in_order(made.value)
+                return made
+            if copies is None and made.value is whole.value:
+                made = replace(made, value=core.op("Identity", made).value)
+                note_contiguous(made.value)
+        put = put_back(name, whole, made, lambda: core.emit.base_of(whole), copies)
         if put is not None:
             self._views[made.value] = whole, put
         elif not isinstance(whole, Tensor) or not isinstance(made, Tensor):
@@ -91,6 +114,20 @@ class SharingTables(LibraryTables):
         elif name.startswith(("torch.", "numpy.")) and not (is_view(name) or name in _ITSELF):
             return copied(core, made, whole)
         return self._shared(core, whole, made)
+
+    def _certainly_copies(self, core: Core, name: str, whole: Tensor, made: Tensor) -> bool | None:
+        """Whether a function that copies where it has to does; None where that is not known."""
+        orders = name in _CONTIGUOUS
+        if not orders and name.rpartition(".")[2] not in COPYING_WHERE_NEEDED:
+            return False
+        if whole.strides is None or made.shape is None:
+            return False if lies_in_order(whole.value) else None
+        strides, certain = (None, True) if orders else seen_as(core, whole, made.shape)
+        if strides is not None:
+            return False if certain else None
+        assert whole.shape is not None
+        # Of open sizes, some may be 1, and the whole lie in order.
+        return True if all(isinstance(n, int) for n in (*whole.shape, *whole.strides)) else None
 
     def _shared(self, core: Core, whole: Tensor, made: Tensor) -> Tensor:
         """Return a view of known content, which no operator took from the whole, as one of it."""
@@ -140,7 +177,11 @@ class SharingTables(LibraryTables):
             check_writable(core, x, remedy, by_statement=by_statement)
             renewed: dict[ir.Value, Tensor] = {}
             views: dict[ir.Value, ir.Value] = {}
-            made = write(core, x, run(), renewed, views)
+            made = write(
+                core, x, run(), renewed, views,
+                lambda view, now: self.view_of(core, view, x, now, views)
+                if self._is_known_view(view, x) else None,
+            )  # fmt: skip
             renew = partial(self._renewed, core, x, made, renewed, views)
             for old, fresh in renewed.items():
                 if old in self._arrays:
@@ -165,6 +206,18 @@ class SharingTables(LibraryTables):
             return renewed.get(view.value, view)
         assert isinstance(made, Tensor)
         return self.view_of(core, view, x, made, views)
+
+    def _is_known_view(self, view: Tensor, whole: Tensor) -> bool:
+        """Whether a tensor was taken from another one by views that are all on record."""
+        value = view.value
+        while value is not whole.value:
+            if value in self._parts:
+                value = self._parts[value][0].value
+            elif value in self._views:
+                value = self._views[value][0].value
+            else:
+                return base_of(value) is whole.value
+        return True
 
     def view_of(
         self, core: Core, view: Tensor, whole: Tensor, now: Tensor,
@@ -224,15 +277,29 @@ class SharingTables(LibraryTables):
             found = self.call(core, place, [into.where, found, into.target], {})
             return self._like(core, found, into.target)
 
-        return self._written(core, into.target, "use its result, and leave out 'out'", made)
+        now = self._written(core, into.target, "use its result, and leave out 'out'", made)
+        if isinstance(now, Tensor) and now.kind == "numpy.ndarray":
+            self._arrays.add(now.value)  # no scalar, though it may have no axes
+        return now
 
     def _copied_to(
-        self, core: Core, dst: Tensor, src: Value, casting: Value = "", where: Value = True
-    ) -> None:
+        self, core: Core, dst: Tensor, src: Value, casting: Value = "same_kind",
+        where: Value = True,
+    ) -> None:  # fmt: skip
         """Write an array into another one where a condition holds (``numpy.copyto``)."""
-        del casting  # of types that NumPy refuses, a run of the program tells
-        target = Into(dst, where, [src], {})
         array = "numpy.asarray"
+        whole = dst.dtype.is_integer() and isinstance(src, int)
+        given = self.call(core, array, [src], {"dtype": DType(dst.dtype, "numpy")} if whole else {})
+        assert isinstance(given, Tensor)
+        weak = isinstance(src, int | float) and not dst.dtype.is_integer()
+        if not weak and not np.can_cast(given.dtype.numpy(), dst.dtype.numpy(), casting):
+            core.fail(
+                "dtype-mismatch",
+                f"TypeError: Cannot cast {core.show(given)} to {core.show(dst)} according to the "
+                f"rule '{casting}'",
+                remedy="write np.copyto(x, y, casting='unsafe'), or x[...] = y",
+            )
+        target = Into(dst, where, [given], {})
         self._into(core, "numpy.copyto", target, lambda a, k: self.call(core, array, a, k))
 
     def _on_diagonal(self, core: Core, a: Value, val: Value, wrap: Value = False) -> None:
@@ -287,9 +354,15 @@ class SharingTables(LibraryTables):
             given: The first argument; of a scalar, methods and views are scalars.
         """
         last = name.removeprefix("numpy.").removeprefix("ndarray.")
-        if not isinstance(made, Tensor) or made.shape != () or last not in _ARRAY_MAKERS:
+        if last not in _ARRAY_MAKERS:
             return made
-        keeps = name.startswith("numpy.ndarray.") or last in ("reshape", "squeeze", "transpose")
+        if isinstance(made, tuple):
+            for part in made:
+                self._noted(name, part, part)
+        if not isinstance(made, Tensor) or made.shape != ():
+            return made
+        keeps = name.startswith("numpy.ndarray.")
+        keeps = keeps or last in ("reshape", "squeeze", "transpose", "imag")
         if not (keeps and self.is_scalar(given)):
             self._arrays.add(made.value)
         return made

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from hagane.frontends.libraries.memory.writing import unrecorded
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.memory import base_of, lies_in_order
+from hagane.frontends.python.values.memory import base_of
 from hagane.frontends.python.values.values import Tensor, Value
 
 # Puts a view's new content back into the whole: called with the interpreter, the whole, the view.
@@ -65,7 +65,7 @@ _VIEWS = frozenset(
      "conj", "conj_physical", "resolve_conj", "resolve_neg", "as_strided", "get_item", "flat", "to",
      "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "cpu", "cuda",
      "numpy", "from_numpy", "as_tensor", "astype", "requires_grad_", "rearrange", "identity",
-     "alias", "sliding_window_view")
+     "alias", "sliding_window_view", "Parameter", "Buffer")
 )  # fmt: skip
 _LIBRARY_VIEWS = frozenset(
     ("numpy.flip", "numpy.flipud", "numpy.fliplr", "numpy.rot90", "torch.nn.Flatten.forward",
@@ -81,7 +81,7 @@ def is_view(name: str) -> bool:
 
 # Views that always share the memory of the whole, whatever the order of that is.
 _SAME = ("detach", "data")
-_IN_ORDER = ("reshape", "reshape_as", "flatten", "ravel")  # copies of what does not lie in order
+COPYING_WHERE_NEEDED = ("reshape", "reshape_as", "flatten", "ravel")  # what does not lie in order
 _RESHAPED = ("view", "view_as", "squeeze", "unsqueeze", "expand_dims")
 _PLACED = frozenset(
     ("diagonal", "narrow", "select", "chunk", "split", "split_with_sizes", "tensor_split", "hsplit",
@@ -90,7 +90,9 @@ _PLACED = frozenset(
 _TURNED = ("t", "T", "mT", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis")
 
 
-def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value]) -> Put | None:
+def put_back(
+    name: str, whole: Value, made: Value, base: Callable[[], ir.Value], copies: bool | None
+) -> Put | None:
     """Return how the content of a view gets back into its whole; None where that is not known.
 
     Args:
@@ -98,6 +100,7 @@ def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value])
         whole: Its operand.
         made: Its result.
         base: Returns the value in the graph whose memory the operand has.
+        copies: Whether a function that copies where it has to does; None where that is not known.
     """
     if not isinstance(whole, Tensor) or not isinstance(made, Tensor) or made.value is whole.value:
         return None
@@ -111,7 +114,9 @@ def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value])
         return _read_back
     if made.dtype != whole.dtype:
         return None
-    if last in _RESHAPED or (last in _IN_ORDER and _keeps_memory(last, whole)):
+    if last in _RESHAPED or (
+        last in COPYING_WHERE_NEEDED and copies is False and _has_memory(last, whole)
+    ):
         return _reshaped
     if last in _PLACED:
         return _placed(made, whole)
@@ -125,11 +130,9 @@ def put_back(name: str, whole: Value, made: Value, base: Callable[[], ir.Value])
     return None
 
 
-def _keeps_memory(name: str, whole: Tensor) -> bool:
-    """Whether a function that copies where it has to gives a view of a tensor."""
-    if whole.kind == "numpy.ndarray" and (name == "flatten" or not whole.shape):
-        return False  # always a copy; a scalar has no memory that others see
-    return lies_in_order(whole.value)
+def _has_memory(name: str, whole: Tensor) -> bool:
+    """Whether a tensor has memory that others see, and a function may give a view of it."""
+    return whole.kind != "numpy.ndarray" or (name != "flatten" and bool(whole.shape))
 
 
 # Functions whose results share no memory with their arguments, for any operators.
@@ -190,4 +193,4 @@ def spared(
     return made if ordered or made.shape != x.shape else x
 
 
-__all__ = ["Put", "is_copy", "is_view", "put_back", "spared"]
+__all__ = ["COPYING_WHERE_NEEDED", "Put", "is_copy", "is_view", "put_back", "spared"]

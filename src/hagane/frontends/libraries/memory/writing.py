@@ -158,6 +158,7 @@ def copied(core: Core, made: Value, x: Tensor | None) -> Value:
 def write(
     core: Core, x: Tensor, made: Value, renewed: dict[ir.Value, Tensor] | None = None,
     views: dict[ir.Value, ir.Value] | None = None,
+    view_now: Callable[[Tensor, Tensor], Tensor | None] | None = None,
 ) -> Value:  # fmt: skip
     """Give all names of a tensor the content that it has now.
 
@@ -167,6 +168,8 @@ def write(
         made: Its new content.
         renewed: Takes the tensors that stand for it and for its views from here on.
         views: Takes what stands for values between it and its views, which may have no names.
+        view_now: Returns a view of known content, which no operator took from the tensor, as one
+            of the new content; None for what is no view of it.
 
     Raises:
         CheckError: The new one is of another type or shape.
@@ -193,8 +196,12 @@ def write(
             value = core.emit.again(view.value, x.value, made.value, views)
             fresh[view.value] = replace(view, value=value, known=None)
             core.emit.tensors[value] = fresh[view.value]
-        elif view.known is not None and memory_of(view.value) & memory:
-            fresh[view.value] = replace(view, known=None)  # it may be another one
+        elif memory_of(view.value) & memory:
+            now = None if view_now is None else view_now(view, made)
+            if now is not None:
+                fresh[view.value] = now
+            elif view.known is not None:
+                fresh[view.value] = replace(view, known=None)  # it may be another one
     if renewed is not None:
         renewed.update(fresh)
     rename(core, fresh)

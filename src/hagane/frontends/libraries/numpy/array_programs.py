@@ -276,7 +276,7 @@ def iscomplex(x: Any) -> Any:
 
 def isreal(x: Any) -> Any:
     """Return which numbers have no imaginary part."""
-    return np.imag(np.asarray(x)) == 0
+    return np.imag(x) == 0
 
 
 def isposinf(x: Any) -> Any:
@@ -332,4 +332,4 @@ def cond(x: Any, p: Any = None) -> Any:
         inverse = np.linalg.inv(given)
         found = np.linalg.norm(given, p, (-2, -1)) * np.linalg.norm(inverse, p, (-2, -1))
     clean = ~np.isnan(given).any(axis=(-2, -1))
-    return np.where(np.isnan(found) & clean, np.array(np.inf, found.dtype), found)
+    return np.where(np.isnan(found) & clean, np.array(np.inf, found.dtype), found)[()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -139,13 +140,22 @@ def full_like(t: Core, a: Value, fill_value: Value, dtype: Value = None, *_: Val
     x = to_array(t, a)
     counts = list(shape_of(t, x)) if shape is None else sizes(t, shape)
     wanted = dtype_of(t, dtype, x.dtype)
-    value = to_array(t, fill_value)
+    value = to_array(t, fill_value, wanted if is_number(fill_value) else None)
     if wanted.numpy().kind == "c" or value.dtype.numpy().kind == "c":
         return new(t, wanted, counts)
     return _spread(t, cast(t, value, wanted), tuple(counts))
 
 
-@NUMPY.function("array", "asarray", "asanyarray", "copy")
+@NUMPY.function("asarray", "asanyarray")
+def asarray(t: Core, a: Value, dtype: Value = None, *_: Value, **keywords: Value) -> Value:
+    """Return content as an array: an array of the element type asked for is returned itself."""
+    made = array(t, a, dtype, **keywords)
+    copies = keywords.get("copy") is True or t.tables.is_scalar(a)
+    alike = isinstance(a, Tensor) and a.kind == KIND and not copies
+    return a if alike and made.value is a.value else made
+
+
+@NUMPY.function("array", "copy")
 def array(
     t: Core, a: Value, dtype: Value = None, *_: Value, ndmin: Value = 0, **__: Value
 ) -> Value:
@@ -218,8 +228,11 @@ def arange(
     if all(map(is_plain, (start, stop, step))):
         if step == 0:
             t.fail("value", "ZeroDivisionError: the step is zero")
-        known = np.arange(start, stop, step)
-        return new(t, wanted, (len(known),), known.astype(wanted.numpy()))
+        try:
+            known = np.arange(start, stop, step, dtype=wanted.numpy())
+        except (TypeError, ValueError, OverflowError) as error:
+            t.fail("value", f"{type(error).__name__}: {error}")
+        return new(t, wanted, (len(known),), known)
     if all(map(is_size, (start, stop, step))):
         if isinstance(step, int) and step < 0:
             length = ceildiv(start - stop, -step)
@@ -350,24 +363,36 @@ def issubdtype(t: Core, arg1: Value, arg2: Value) -> Value:
     """Return whether an element type is of a kind."""
     from hagane.frontends.python.values.values import Library
 
-    left = dtype_of(t, arg1, DOUBLE).numpy()
+    left = _numpy_type(t, arg1)
     if isinstance(arg2, Library):
         return bool(np.issubdtype(left, getattr(np, arg2.name.rpartition(".")[2])))
-    return bool(np.issubdtype(left, dtype_of(t, arg2, DOUBLE).numpy()))
+    return bool(np.issubdtype(left, _numpy_type(t, arg2)))
+
+
+def _numpy_type(t: Core, value: Value) -> Any:
+    """Return the element type that an argument names, those of texts among them."""
+    if isinstance(value, str):
+        try:
+            return np.dtype(value)
+        except TypeError as error:
+            t.fail("value", f"TypeError: {error}")
+    return dtype_of(t, value, DOUBLE).numpy()
 
 
 @NUMPY.function("can_cast")
 def can_cast(t: Core, from_: Value, to: Value, casting: Value = "safe") -> Value:
     """Return whether one element type can become another."""
-    left = from_.dtype if isinstance(from_, Tensor) else dtype_of(t, from_, DOUBLE)
-    return bool(np.can_cast(left.numpy(), dtype_of(t, to, DOUBLE).numpy(), casting))
+    left = from_.dtype.numpy() if isinstance(from_, Tensor) else _numpy_type(t, from_)
+    return bool(np.can_cast(left, _numpy_type(t, to), casting))
 
 
 @NUMPY.function("isscalar")
 def isscalar(t: Core, element: Value) -> Value:
     """Return whether a value is a number."""
     scalar = t.emit.builds and t.tables.is_scalar(element)
-    return scalar or is_number(element) or isinstance(element, str)
+    if scalar or is_number(element) or isinstance(element, str | bytes):
+        return True
+    return bool(t.tables.is_instance(t, element, Host(numbers.Number)))
 
 
 def _window(name: str, coefficients: tuple[float, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hagane.frontends.libraries.numpy.operands import (
     cast,
     dtype_of,
     elements,
+    fits,
     is_number,
     reshape,
     shape_of,
@@ -113,9 +115,16 @@ def strides(t: Core, x: Tensor) -> Value:
 
 
 @NUMPY.method("astype")
-def astype(t: Core, self: Value, dtype: Value, *_: Value, **__: Value) -> Tensor:
+def astype(
+    t: Core, self: Value, dtype: Value, order: Value = "K", casting: Value = "unsafe", *_: Value,
+    **__: Value,
+) -> Tensor:  # fmt: skip
     """Return the array with another element type."""
     wanted = dtype_of(t, dtype, DOUBLE)
+    rule: Any = casting
+    if not np.can_cast(self.dtype.numpy(), wanted.numpy(), rule):
+        t.fail("dtype-mismatch", f"TypeError: Cannot cast {t.show(self)} to {wanted.numpy()} "
+               f"according to the rule '{casting}'", self)  # fmt: skip
     made = cast(t, self, wanted)
     same = partial(op, "Identity")
     return (
@@ -312,7 +321,9 @@ def set_item(t: Core, x: Tensor, index: Value, value: Value) -> None:
     """Check ``x[index] = value``; known content stays known where nothing is undecided."""
     value = t.unwrap(value)
     if isinstance(value, list | tuple):
-        value = to_array(t, value)
+        value = to_array(t, value, x.dtype if x.dtype.is_integer() else None)
+    elif not fits(value, x.dtype):
+        to_array(t, value, x.dtype)  # which fails
     if isinstance(value, Tensor) and not np.can_cast(
         value.dtype.numpy(), x.dtype.numpy(), "unsafe"
     ):

@@ -168,6 +168,12 @@ def new(t: Core, dtype: ir.DataType, shape: Sequence[Dim], known: Any = None) ->
         if isinstance(size, int) and size < 0:
             t.fail("value", f"ValueError: negative dimensions are not allowed: {size}")
     if known is not None and np.size(known) > MAX_CONTENT:
+        content = np.asarray(known)
+        if t.emit.builds and content.dtype.kind in "biuf":
+            numbers = ir.tensor(content.astype(dtype.numpy()))
+            whole: Tensor = t.op("Constant", value=numbers, kind=KIND)
+            whole.known = None
+            return whole
         known = None
     x = t.emit.new(dtype, tuple(shape), kind=KIND, known=known)
     if known is not None:  # an array, not a number of the program
@@ -241,10 +247,29 @@ def to_array(t: Core, value: Value, dtype: ir.DataType | None = None) -> Tensor:
     if isinstance(value, Real | Truth):
         return _of_unknown(t, value, own)
     if not isinstance(value, Expr):
-        return new(t, own, (), np.array(value).astype(own.numpy()))
+        return new(t, own, (), _numbers(t, value, own))
     held: Any = np.empty((), dtype=object)
     held[()] = value
     return new(t, own, (), held)
+
+
+def fits(value: Value, dtype: ir.DataType) -> bool:
+    """Whether a whole number of Python lies in the range of an element type, or is none."""
+    if type(value) is not int or not dtype.is_integer():
+        return True
+    limits = np.iinfo(dtype.numpy())
+    return int(limits.min) <= value <= int(limits.max)
+
+
+def _numbers(t: Core, value: Value, dtype: ir.DataType) -> Any:
+    """Return numbers of Python in an element type, whose range they may not leave (NEP 50)."""
+    if not dtype.is_integer():
+        return np.array(value).astype(dtype.numpy())
+    try:
+        return np.array(value, dtype=dtype.numpy())
+    except (OverflowError, ValueError, TypeError) as error:
+        t.fail("value", f"{type(error).__name__}: {error}")
+    return None
 
 
 def _of_unknown(t: Core, value: Real | Truth, dtype: ir.DataType) -> Tensor:
@@ -298,7 +323,8 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
     own = dtype or (_common(t, items) if items else DOUBLE)
     if any(isinstance(item, Many) for item in items) or own.numpy().kind == "c":
         return new(t, own, shape)
-    sizes_in_floats = not own.is_integer() and any(isinstance(item, Expr) for item in items)
+    sizes_within = any(isinstance(item, Expr) for item in items)
+    sizes_in_floats = sizes_within and not own.is_integer()
     if any(isinstance(item, Real | Truth) for item in items) or (sizes_in_floats and t.emit.builds):
         return built(t, (own, shape), _stacked, t, value, own)
     if any(isinstance(item, Tensor) for item in items):
@@ -316,14 +342,17 @@ def _nested(t: Core, value: Value, dtype: ir.DataType | None) -> Tensor:
         if known is None:
             return built(t, (own, shape), _stacked, t, value, own)
         return typed(t, "Stack", tensors, own, shape, known)
-    array = as_array(value, own)
-    if array.dtype != object:
-        array = array.astype(own.numpy())
+    array = as_array(value, own) if sizes_within else _numbers(t, value, own)
     return new(t, own, tuple(array.shape), array)
 
 
 def _common(t: Core, items: Sequence[Value]) -> ir.DataType:
     """Return the element type of an array of items: numbers of Python count as their own type."""
+    if all(isinstance(item, int) for item in items):
+        own = np.array(items).dtype  # of numbers beyond int64 it is uint64, or float64
+        if own.kind == "O":
+            t.fail(OPEN, "an array of whole numbers that 64 bits don't hold is one of objects")
+        return ir.DataType.from_numpy(own)
     if not any(isinstance(item, Tensor) for item in items):
         return promoted(t, items)
     kinds = {int: np.int64, float: np.float64, bool: np.bool_, complex: np.complex128}

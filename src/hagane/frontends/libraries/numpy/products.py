@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, several
@@ -310,9 +311,19 @@ def _matrix(name: str) -> None:
                 found, ("eigenvalues", "eigenvectors")
             )  # fmt: skip
         rule = linalg.inverse if name == "inv" else factors.cholesky
+        _check_solvable(t, name, x)
         return built(t, (dtype, shape), rule, x)
 
     NUMPY.function(f"linalg.{name}")(function)
+
+
+def _check_solvable(t: Core, name: str, x: Tensor) -> None:
+    """Fail for a matrix of known numbers that has no inverse or factor."""
+    if x.known is not None and x.known.dtype != object:
+        try:
+            getattr(np.linalg, name)(x.known)
+        except np.linalg.LinAlgError as error:
+            t.fail("value", f"LinAlgError: {error}: {t.show(x)}", x)
 
 
 def _of_complex(t: Core, x: Tensor, name: str, shape: tuple[Dim, ...]) -> Value:
@@ -362,6 +373,7 @@ def solve(t: Core, a: Value, b: Value) -> Tensor:
     if x.dtype.numpy().kind == "c" or right.dtype.numpy().kind == "c":
         return typed(t, "Solve", [x, right], dtype, own)
     operands = [cast(t, v, dtype) for v in (x, right)]
+    _check_solvable(t, "inv", operands[0])
     return built(t, (dtype, own), linalg.solved_any, *operands)
 
 

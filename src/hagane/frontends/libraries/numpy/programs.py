@@ -95,7 +95,7 @@ def _nesting(parts: Any) -> Any:
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Set elements where a mask holds, to the values at the same places."""
-    given = np.asarray(values)
+    given = np.asarray(values, dtype=a.dtype if isinstance(values, int) else None)
     chosen = np.asarray(mask, dtype=bool)
     if given.ndim == 0:
         a[chosen] = given.astype(a.dtype)
@@ -106,7 +106,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Set elements where a mask holds, to the first, second … of the values, again and again."""
-    given = np.ravel(np.asarray(vals))
+    given = np.ravel(np.asarray(vals, dtype=None if isinstance(vals, np.ndarray) else arr.dtype))
     chosen = np.reshape(np.asarray(mask, dtype=bool), arr.shape)
     turns = np.cumsum(np.ravel(chosen)) - 1
     whole = np.reshape(given[np.maximum(turns, 0) % len(given)], arr.shape)
@@ -116,7 +116,8 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 def put(a: Any, ind: Any, v: Any) -> None:
     """Set elements at places of the flat array to the values, these again and again."""
     places = np.arange(a.size)[np.ravel(np.asarray(ind))]  # fails where there is none
-    given = np.resize(np.ravel(np.asarray(v)), places.shape)
+    given = np.asarray(v, dtype=a.dtype if isinstance(v, int) else None)
+    given = np.resize(np.ravel(given), places.shape)
     a[np.unravel_index(places, a.shape)] = given.astype(a.dtype)
 
 

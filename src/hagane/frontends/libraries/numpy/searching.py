@@ -325,7 +325,8 @@ def delete(t: Core, arr: Value, obj: Value, axis: Value = None) -> Tensor:
 @NUMPY.function("insert")
 def insert(t: Core, arr: Value, obj: Value, values: Value, axis: Value = None) -> Tensor:
     """Return the array with values put before an element."""
-    x, added = to_array(t, arr), to_array(t, values)
+    x = to_array(t, arr)
+    added = to_array(t, values, None if isinstance(values, Tensor) else x.dtype)
     x, place = (reshape(t, x, [-1]), 0) if axis is None else (x, axis_in(t, axis, x))
     shape = list(shape_of(t, x))
     shape[place] = shape[place] + (elements(t, added) if axis is None else 1)

@@ -71,13 +71,17 @@ for _name in ("argmax", "argmin", "nanargmax", "nanargmin"):
 def _sort(name: str, of_places: bool, method: bool) -> None:
     def function(t: Core, a: Value, *arguments: Value, axis: Value = -1, **_: Value) -> Tensor:
         x = to_array(t, a)
-        given = list(arguments[1:] if "partition" in name else arguments)
+        given = list(arguments)
+        if "partition" in name:
+            kth = given.pop(0) if given else _.get("kth")
         axis = given[0] if given else axis
         if axis is None:
             x = reshape(t, x, [-1])
         else:
             axis_in(t, axis, x)
         place = 0 if axis is None else axis_in(t, axis, x)
+        if "partition" in name:
+            _check_places(t, kth, shape_of(t, x)[place])
         dtype = INT64 if of_places else x.dtype
         if x.dtype.numpy().kind == "c":
             return typed(t, "Sort", [x], dtype, x.shape)
@@ -86,6 +90,19 @@ def _sort(name: str, of_places: bool, method: bool) -> None:
                      lambda x: ordering.sorted_along(x, place)[part])  # fmt: skip
 
     NUMPY.function(name, methods=(name,) if method else ())(function)
+
+
+def _check_places(t: Core, kth: Value, count: Dim) -> None:
+    """Fail where the places by which ``partition`` divides are none of an axis."""
+    x = to_array(t, kth)
+    if len(shape_of(t, x)) > 1:
+        t.fail("value", f"ValueError: object too deep for desired array: {t.show(x)}", x)
+    if not x.dtype.is_integer() and shape_of(t, x) != (0,):
+        t.fail("type", f"TypeError: Partition index must be integer, got {t.show(x)}", x)
+    if x.known is not None and x.known.dtype != object and isinstance(count, int):
+        for place in x.known.ravel().tolist():
+            if not -count <= place < count:
+                t.fail("value", f"ValueError: kth(={place}) out of bounds ({count})", x)
 
 
 _sort("sort", False, False)

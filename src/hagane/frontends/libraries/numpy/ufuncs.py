@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.libraries.computing import computed
+from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.numpy import array_programs
 from hagane.frontends.libraries.numpy.operands import (
     BOOL,
+    DOUBLE,
     FLOATS,
     INT64,
     agreed,
@@ -25,6 +26,7 @@ from hagane.frontends.libraries.numpy.operands import (
     cast,
     content,
     dtype_of,
+    fits,
     is_number,
     promoted,
     readings,
@@ -37,8 +39,8 @@ from hagane.frontends.libraries.numpy.rules import Rule, rule_of
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
-from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Truth, Value
+from hagane.frontends.python.report.findings import OPEN, CheckError
+from hagane.frontends.python.values.values import Tensor, Truth, Value, is_plain
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import pairs, special
 from hagane.symbolic import Expr
@@ -57,16 +59,31 @@ _BY_OPERATOR = {
 }  # fmt: skip
 
 
-def resolved(t: Core, name: str, values: Sequence[Value]) -> list[ir.DataType]:
-    """Return the element types that the loop of a ufunc takes and returns."""
+def resolved(
+    t: Core, name: str, values: Sequence[Value], wanted: ir.DataType | None = None,
+    casting: str = "same_kind",
+) -> list[ir.DataType]:  # fmt: skip
+    """Return the element types that the loop of a ufunc takes and returns.
+
+    Args:
+        t: The interpreter.
+        name: Of the ufunc.
+        values: Its operands.
+        wanted: The element type of its results, where the program chooses one.
+        casting: By which rule the operands become those of the loop.
+    """
     ufunc: np.ufunc = getattr(np, name)
     given: list[Any] = [v.dtype.numpy() if isinstance(v, Tensor) else type(weak(v)) for v in values]
     # bool is no weak type; a complex number is resolved by the kind it promotes to.
     given = [np.dtype(bool) if g is bool else g for g in given]
     outputs = [None] * ufunc.nout
+    settings: dict[str, Any] = {"casting": casting}
+    if wanted is not None:
+        settings["signature"] = (*[None] * ufunc.nin, *[wanted.numpy()] * ufunc.nout)
     try:
         found = [
-            ufunc.resolve_dtypes((*each, *outputs)) for each in readings(t, values, given, int)
+            ufunc.resolve_dtypes((*each, *outputs), **settings)
+            for each in readings(t, values, given, int)
         ]
     except TypeError as error:
         tensors = [v for v in values if isinstance(v, Tensor)]
@@ -93,10 +110,15 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 
-def elementwise(t: Core, name: str, *values: Value) -> Any:
-    """Return the result of a ufunc: an array, or a tuple of them."""
+def elementwise(
+    t: Core, name: str, *values: Value, wanted: ir.DataType | None = None,
+    casting: str = "same_kind",
+) -> Any:  # fmt: skip
+    """Return the result of a ufunc, an array or a tuple of them: see :func:`resolved`."""
     values = tuple(v if is_number(v) else to_array(t, v) for v in values)
-    dtypes = resolved(t, name, values)
+    if name in _COMPARISONS and (outside := _compared_outside(t, name, values)) is not None:
+        return outside
+    dtypes = resolved(t, name, values, wanted, casting)
     count = len(values)
     tensors = [
         cast(t, to_array(t, v, dtype), dtype)
@@ -122,6 +144,16 @@ def elementwise(t: Core, name: str, *values: Value) -> Any:
         for number, dtype in enumerate(dtypes[count:])
     ]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _compared_outside(t: Core, name: str, values: Sequence[Value]) -> Tensor | None:
+    """Return the comparison of an array with a whole number outside the range of its elements."""
+    x = next((v for v in values if isinstance(v, Tensor)), None)
+    if x is None or all(fits(v, x.dtype) for v in values):
+        return None
+    shape = shape_of(t, x)
+    truth = np.array(getattr(np, name)(*(0 if v is x else v for v in values)), dtype=bool)
+    return built(t, (BOOL, shape), lambda _: op("Expand", truth, list(shape)), x)
 
 
 def _is_below_zero(x: Tensor) -> bool:
@@ -168,13 +200,14 @@ def _register(name: str, *names: str) -> None:
 
     def function(
         t: Core, *x: Value, out: Value = None, where: Value = True, dtype: Value = None,
-        **_: Value,
+        casting: Value = "same_kind", signature: Value = None, **_: Value,
     ) -> Any:  # fmt: skip
         if len(x) not in (count, count + 1):
             raise CheckError("call", f"{name}() takes {count} positional arguments, got {len(x)}")
-        made = elementwise(t, name, *x[:count])
-        if dtype is not None:
-            made = cast(t, made, dtype_of(t, dtype, made.dtype))
+        if signature is not None or not isinstance(casting, str):
+            t.fail(OPEN, f"np.{name}: signature= is not followed; give it dtype=")
+        wanted = None if dtype is None else dtype_of(t, dtype, DOUBLE)
+        made = elementwise(t, name, *x[:count], wanted=wanted, casting=casting)
         if isinstance(out, Tensor):
             store(t, out, made)
             return out
@@ -284,11 +317,12 @@ def allclose(
 def array_equal(t: Core, a1: Value, a2: Value, equal_nan: Value = False) -> Value:
     """Return whether two arrays hold the same."""
     left, right = to_array(t, a1), to_array(t, a2)
-    if left.shape is None or left.shape != right.shape or equal_nan:
+    in_parts = any(x.dtype in _HALVES for x in (left, right))
+    if left.shape is None or left.shape != right.shape or equal_nan or in_parts:
         if not t.emit.builds:
             return Truth(t.unknown_truth())
-        floats = all(x.dtype.is_floating_point() for x in (left, right))
-        return run_own(t, array_programs.array_equal, [left, right, floats and equal_nan], {})
+        inexact = all(x.dtype.numpy().kind in "fc" for x in (left, right))
+        return run_own(t, array_programs.array_equal, [left, right, inexact and equal_nan], {})
     return _all_equal(t, left, right)
 
 
@@ -316,13 +350,15 @@ def clip(
     min: Value = None, max: Value = None, **_: Value,
 ) -> Tensor:  # fmt: skip
     """Return the array cut to a range."""
-    result = to_array(t, a)
+    result = t.op("Identity", to_array(t, a))
     bounds = (
         ("maximum", a_min if min is None else min),
         ("minimum", a_max if max is None else max),
     )
     for name, bound in bounds:
-        if bound is not None:
+        # A whole number cuts nothing off on the far side of the range of the elements.
+        beyond = not fits(bound, result.dtype) and (bound < 0) == (name == "maximum")
+        if bound is not None and not beyond:
             result = elementwise(t, name, result, bound)
     return result
 
@@ -344,7 +380,10 @@ _HALVES = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.
 
 
 def _real_part(name: str, rule: Rule) -> None:
-    def function(t: Core, val: Value) -> Tensor:
+    def function(t: Core, val: Value) -> Value:
+        if is_number(val):  # Python's own have the attribute, too
+            plain = is_plain(val) or isinstance(val, complex)
+            return getattr(val, name) if plain else val if name == "real" else weak(val)
         x = to_array(t, val)
         if x.dtype in _HALVES:
             return typed(t, "Real", [x], _HALVES[x.dtype], x.shape)
@@ -363,7 +402,7 @@ def angle(t: Core, z: Value, deg: Value = False) -> Tensor:
     x = to_array(t, z)
     if x.dtype in _HALVES:
         return typed(t, "Real", [x], _HALVES[x.dtype], x.shape)
-    x = cast(t, x, x.dtype if x.dtype in FLOATS else ir.DataType.DOUBLE)
+    x = cast(t, x, resolved(t, "arctan2", [0, x])[-1])
     factor = np.array(180 / math.pi if deg else 1, x.dtype.numpy())
     turned = lambda x: op("Mul", special.angle_of_reals(x), factor)  # noqa: E731
     return typed(t, "Real", [x], x.dtype, x.shape, None, turned)

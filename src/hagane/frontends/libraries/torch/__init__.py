@@ -54,6 +54,7 @@ from hagane.frontends.libraries.torch.layers import (
 )
 from hagane.frontends.libraries.torch.layers import attending as layers_attending
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
+from hagane.frontends.libraries.torch.published.layouts import lay
 from hagane.frontends.libraries.torch.signatures import fitting
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training import (
@@ -83,5 +84,6 @@ PARTS = (
 )  # fmt: skip
 in_place.enter()
 TORCH.fitting = fitting
+TORCH.lay = lay
 
 __all__ = ["PARTS", "TORCH"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from hagane.frontends.libraries.memory.seeing import seen_as
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.strides import Strides, in_order, is_one, lie, strides_of
+from hagane.frontends.python.values.strides import Strides, in_order, lie, strides_of
 from hagane.frontends.python.values.values import Tensor, Value
-from hagane.symbolic import Dim, Expr, symbols_of
-from hagane.symbolic.path import Verdict
+from hagane.symbolic import Expr, symbols_of
 
 # The axes in their order in memory.
 FORMATS = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
@@ -30,50 +30,6 @@ def turned(t: Core, x: Tensor, order: Sequence[int]) -> Tensor:
     made: Tensor = t.op("Transpose", x, perm=list(order))
     strides = strides_of(x)
     return lie(made, [strides[place] for place in order])
-
-
-def seen_as(t: Core, x: Tensor, shape: Sequence[Dim]) -> tuple[Strides | None, bool]:
-    """Return the strides of a tensor's memory in another shape, and whether that is certain.
-
-    Axes of which one begins where the next one ends are joined, and may be split anywhere; others
-    stay apart. There are no strides if the shape joins what lies apart.
-    """
-    assert x.shape is not None
-    certain = True
-
-    def equal(left: Dim, right: Dim) -> bool:
-        nonlocal certain
-        verdict = t.knowledge.same(left, right).verdict
-        certain = certain and verdict is not Verdict.UNKNOWN
-        return verdict is Verdict.PROVED
-
-    runs = _joined(x.shape, strides_of(x), equal)
-    rest, found = list(shape), list[Dim]()
-    for elements, stride in runs:
-        total: Dim = 1
-        while not equal(total, elements):
-            if not rest:
-                return None, certain
-            size = rest.pop()
-            found.append(total * stride)
-            total = total * size
-    found += [1] * len(rest)  # of one item each
-    return tuple(reversed(found)), certain
-
-
-def _joined(
-    shape: Sequence[Dim], strides: Sequence[Dim], equal: Callable[[Dim, Dim], bool]
-) -> list[tuple[Dim, Dim]]:
-    """Return the elements and strides of axes that lie behind each other, last ones first."""
-    runs: list[tuple[Dim, Dim]] = []
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if is_one(size):
-            continue
-        if runs and equal(stride, runs[-1][0] * runs[-1][1]):
-            runs[-1] = (runs[-1][0] * size, runs[-1][1])
-        else:
-            runs.append((size, stride))
-    return runs
 
 
 def expect_viewable(t: Core, x: Tensor, made: Tensor) -> None:

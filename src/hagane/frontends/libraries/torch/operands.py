@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import computed as computed
 from hagane.frontends.libraries.computing import zero_is_a_size
-from hagane.frontends.libraries.torch.memory import seen_as
+from hagane.frontends.libraries.memory.seeing import seen_as
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import FOLLOWS, OPEN, CheckError
 from hagane.frontends.python.values.strides import lie

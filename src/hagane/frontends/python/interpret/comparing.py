@@ -112,6 +112,8 @@ class Comparisons(Core):
                 return self.compare(kind, *fields)
         if kind in (ast.Eq, ast.NotEq) and isinstance(left, Instance | Class | Function):
             return (left is right) == (kind is ast.Eq)
+        if kind in (ast.Eq, ast.NotEq) and self._have_one_object(left, right):
+            return kind is ast.Eq
         if kind in (ast.Eq, ast.NotEq) and _are_told_apart(left, right):
             return (left == right) == (kind is ast.Eq)
         if isinstance(left, Host) or isinstance(right, Host):
@@ -267,7 +269,14 @@ class Comparisons(Core):
             return self.as_truth(left.term if right == positive else negate(left.term))
         if isinstance(left, Tensor) and isinstance(right, Tensor):
             self.observer.compared()
-        return _is_same(left, right) == positive
+        return (_is_same(left, right) or self._have_one_object(left, right)) == positive
+
+    def _have_one_object(self, left: Value, right: Value) -> bool:
+        """Whether two names of libraries stand for one object: ``np.abs`` and ``np.absolute``."""
+        if not isinstance(left, Library) or not isinstance(right, Library):
+            return False
+        found = self.tables.real_object(left)
+        return found is not None and found is self.tables.real_object(right)
 
     def _identity_term(self, left: Value, right: Value) -> Term:
         return self.as_term(self.truth(self._identical(left, right, True)))

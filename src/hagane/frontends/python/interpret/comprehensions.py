@@ -74,8 +74,8 @@ class Comprehensions(Core):
             return False
         if isinstance(container, DictRef) and container.kind not in _PLAIN:
             return False
-        names = {ListRef: "append", SetRef: "add"}
-        adding = _adding(receiver, value, names.get(type(container), ""))
+        name = "append" if isinstance(container, ListRef) else "add"
+        adding = _adding(receiver, value, "" if isinstance(container, DictRef) else name)
         if adding is None:
             return False
         outer = self.frame

@@ -16,7 +16,7 @@ from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.deques import are_alike, list_like
 from hagane.frontends.python.values.from_outside import FromOutside
 from hagane.frontends.python.values.hashed import Step, hashed
-from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents
+from hagane.frontends.python.values.heap import MEMBERS, Heap, join_contents, join_unset
 from hagane.frontends.python.values.placeholders import other_path, stands_in
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
@@ -67,6 +67,10 @@ class Exit:
 
 def _refused(code: str, message: str) -> NoReturn:
     raise CheckError(code, message)
+
+
+# The text of a condition that nobody has written.
+_UNTOLD = "what the data decides"
 
 
 class Core(Streams):
@@ -283,7 +287,7 @@ class Core(Streams):
         """Return a condition under a new name."""
         name = f"?{len(self._texts)}"
         term = variable(name, BOOL)
-        self._texts[term] = "what the data decides"
+        self._texts[term] = _UNTOLD
         return term
 
     @staticmethod
@@ -319,13 +323,14 @@ class Core(Streams):
 
     def name_condition(self, condition: Term, text: str) -> None:
         """Remember how a condition is written, for messages."""
-        self._texts.setdefault(condition, text)
-        self._texts.setdefault(negate(condition), f"not ({text})")
+        for term, told in ((condition, text), (negate(condition), f"not ({text})")):
+            if self._texts.get(term, _UNTOLD) == _UNTOLD:
+                self._texts[term] = told
 
     def path_text(self) -> str:
         """Return the decisions of the current path as written."""
         texts = [self._texts[d] for d in self.knowledge.path.decisions if d in self._texts]
-        return " and ".join(text for text in texts if text != "what the data decides")
+        return " and ".join(text for text in texts if text != _UNTOLD)
 
     # Paths.
 
@@ -358,9 +363,10 @@ class Core(Streams):
 
     def meet(self, condition: Term, yes: dict[int, Any], no: dict[int, Any]) -> None:
         """Continue with the contents of two paths joined."""
-        self.heap.restore(
-            join_contents(yes, no, lambda a, b: self.join(condition, a, b), condition)
-        )
+        joined = join_contents(yes, no, lambda a, b: self.join(condition, a, b), condition)
+        if self.frame is not None:
+            join_unset(yes, no, joined, self.frame.key, condition)
+        self.heap.restore(joined)
 
     def merge(self, exits: Sequence[Exit], entry: PathCondition) -> Value:
         """Continue after several exits, of which at least one is there; return the joined value."""

@@ -14,6 +14,8 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.local_names import local_names
 from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.hashed import Step
+from hagane.frontends.python.values.memory import UNSET
+from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -184,8 +186,10 @@ class Expressions(Core):
                         self.heap.late.note(where.key, name)
                     if self.heap.late.owed:
                         self.heap.check_owed(where.key, name)
-                    if self.handlers and name in self.heap.partly.get(where.key, ()):
-                        return self.name_where_set(found, name)
+                    if (where.key, name) in self.heap.contents[UNSET] or (
+                        self.handlers and name in self.heap.partly.get(where.key, ())
+                    ):
+                        return self.name_where_set(found, name, where.key)
                     return found
                 if where.function is not None and name in local_names(where.function.node):
                     kind = "UnboundLocalError" if where is self.frame else "NameError"
@@ -230,8 +234,7 @@ class Expressions(Core):
     # Containers.
 
     def _Tuple(self, node: ast.Tuple) -> Value:
-        items = self._items(node.elts)
-        return tuple(items) if isinstance(items, list) else self.new_list(items)
+        return tuple_of(self.heap, self._items(node.elts))
 
     def _List(self, node: ast.List) -> Value:
         return self.new_list(self._items(node.elts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -35,6 +36,7 @@ from hagane.frontends.python.values.values import (
     Unset,
     Value,
     Wrapped,
+    is_flag,
     may_be_absent,
     names_of_tuple,
 )
@@ -202,8 +204,10 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
         raise NotImplementedError
 
     def _from_python(self, value: Instance, name: str) -> Value:
-        if name in _OF_FLAGS and "flag" in value.cls_flags:
+        if name in _OF_FLAGS and is_flag(value.cls):
             return LibraryMethod(value, f"object.{name}")
+        if isinstance(value.host, enum.Enum) and name in ("name", "value"):
+            return self.own_attribute(value, f"_{name}_")
         raised = self.exception_base(value.cls) if isinstance(value.cls, Class) else None
         if raised is not None:
             return self.of_exception(value, raised, name)
@@ -408,7 +412,7 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
         if not isinstance(receiver.cls, Class):
             return self.tables.object_attribute(self, receiver, name)
         found = self.find_in_class(receiver.cls, name)
-        if found is not MISSING:
+        if found is not MISSING and not _is_of_flags(receiver.host, name):
             return self.bind(found, receiver, receiver.cls)
         found = self.tables.object_attribute(self, receiver, name)
         return self._from_python(receiver, name) if found is MISSING else found
@@ -433,6 +437,13 @@ class Objects(Deleting, ObjectsOfContainers, ObjectsOfExceptions):
                 return negate(self.knowledge.equal(items.length, 0))
             return bool(items)
         return True
+
+
+def _is_of_flags(host: Any, name: str) -> bool:
+    """Whether a method of an imported flag is the one of all flags, which its class has too."""
+    if not isinstance(host, enum.Flag) or name not in _OF_FLAGS:
+        return False
+    return getattr(type(host), name, None) is getattr(enum.Flag, name, None)
 
 
 def _is_registered(host: Any, name: str) -> bool:

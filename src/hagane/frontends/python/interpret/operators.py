@@ -22,6 +22,7 @@ from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque, list_like
 from hagane.frontends.python.values.hashed import operated
+from hagane.frontends.python.values.open_tuples import OpenTuple, tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
@@ -140,7 +141,7 @@ class Operators(Comparisons):
             return left + right
         if kind is ast.Add and self._is_open_tuple(left) and self._is_open_tuple(right):
             parts = (p if isinstance(p, tuple) else self.heap[p] for p in (left, right))
-            return self.new_list(self._concatenated(*parts))
+            return tuple_of(self.heap, self._concatenated(*parts))
         if isinstance(left, SetRef) and isinstance(right, SetRef) and kind in _SETS:
             first, second = self.heap[left], self.heap[right]
             if not (isinstance(first, tuple) and isinstance(second, tuple)):
@@ -173,10 +174,8 @@ class Operators(Comparisons):
         return SetRef(self.heap.new(Many(made.element, self.emit.fresh("items"))), left.frozen)
 
     def _is_open_tuple(self, value: Value) -> bool:
-        """Whether a value is a tuple, or may be one of a length that is not known."""
-        return isinstance(value, tuple) or (
-            isinstance(value, ListRef) and isinstance(self.heap[value], Many)
-        )
+        """Whether a value is a tuple, of known length or not."""
+        return isinstance(value, tuple | OpenTuple)
 
     def _concatenated(self, left: Any, right: Any) -> list[Value] | Many:
         if isinstance(left, tuple) and isinstance(right, tuple):
@@ -196,7 +195,7 @@ class Operators(Comparisons):
                 return items * times
             return self.bounded(list_like(self.heap, left, items * times))
         if isinstance(items, Many):
-            return self.new_list(Many(items.element, items.length * times))
+            return list_like(self.heap, left, Many(items.element, items.length * times))
         if len(items) == 1:
             return self.new_list(Many(items[0], times))
         return self.lost("a list repeated a number of times that is not known")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.values import (
     Class,
@@ -153,6 +154,10 @@ class Parts:
         """Call a function of a library by its name, with values as its tables take them."""
         raise NotImplementedError
 
+    def end_by(self, error: CheckError, what: str) -> None:
+        """Go on in the handler of an exception; without one, the path ends by it."""
+        raise NotImplementedError
+
     def fail_where(self, bad: Value, error: type[Exception], text: str) -> None:
         """Let the program raise an exception of Python's own in runs whose data are bad for it."""
         raise NotImplementedError
@@ -295,8 +300,8 @@ class Parts:
         """Set an attribute that the object itself holds."""
         raise NotImplementedError
 
-    def name_where_set(self, found: Value, name: str) -> Value:
-        """Return a variable that some paths alone have set, unless a handler waits for it."""
+    def name_where_set(self, found: Value, name: str, frame: int) -> Value:
+        """Return a variable that some paths alone have set."""
         raise NotImplementedError
 
     def call_kept(

@@ -226,6 +226,10 @@ class Tables(Protocol):
         """Return the class of Python's that a value is of; None for objects of other classes."""
         ...
 
+    def real_object(self, value: Value) -> Any:
+        """Return what a name of a library is in the running Python; None where that is unknown."""
+        ...
+
     def is_scalar(self, value: Value) -> bool:
         """Whether a value is a scalar of NumPy, and no array without axes."""
         ...

@@ -11,6 +11,7 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.deques import new_deque
 from hagane.frontends.python.values.hashed import Hashed, Step, set_argument
+from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -146,7 +147,7 @@ class Iterables(StandardLibrary):
 
     def _call_tuple(self, value: Value = ()) -> Value:
         items = self.sequence(value)
-        return self.new_list(items) if isinstance(items, Many) else tuple(items)
+        return tuple_of(self.heap, items)
 
     def _call_set(self, value: Value = ()) -> Value:
         content = self.heap[value] if isinstance(value, SetRef | DictRef) else None

@@ -81,10 +81,15 @@ class Questions(Iterables):
                 return True
             real = [o.object for o in options if isinstance(o, Host)]
             return value.host is not None and issubclass(value.host, tuple(real))
-        if isinstance(value, Host) and isinstance(value.object, type):
-            real = [o.object for o in options if isinstance(o, Host)]
-            return issubclass(value.object, tuple(real))
-        return value in options
+        if value in options:
+            return True
+        real = [found for o in options if isinstance(found := self.tables.real_object(o), type)]
+        derived = self.tables.real_object(value)
+        if isinstance(derived, type) and (
+            issubclass(derived, tuple(real)) or len(real) == len(options)
+        ):
+            return issubclass(derived, tuple(real))
+        return False if isinstance(value, Host) else Truth(self.unknown_truth())
 
     def _call_type(self, value: Value, *made: Value) -> Value:
         if made:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hagane.frontends.python.values.heap import Heap
+from hagane.frontends.python.values.open_tuples import OpenTuple, tuple_of
 from hagane.frontends.python.values.values import ListRef, Many, Value
 
 
@@ -23,12 +24,14 @@ class Deque(ListRef):
 
 
 def class_of_list(value: ListRef) -> type:
-    """Return the class that a list or deque is of."""
+    """Return the class that a list, deque or tuple of open length is of."""
+    if isinstance(value, OpenTuple):
+        return tuple
     return deque if isinstance(value, Deque) else list
 
 
 def are_alike(values: Sequence[Value]) -> bool:
-    """Whether values are all lists, or all deques of one length at most."""
+    """Whether values are all lists, all tuples, or all deques of one length at most."""
     kinds = [(type(value), getattr(value, "most", None)) for value in values]
     return all(kind == kinds[0] for kind in kinds)
 
@@ -39,8 +42,10 @@ def items_of_sequence(found: Any) -> list[Any]:
     return [*kind.__iter__(found)]
 
 
-def list_like(heap: Heap, like: Value, items: Sequence[Value] | Many) -> ListRef:
-    """Return a new list, or a new deque of the same ``maxlen`` where another one is given."""
+def list_like(heap: Heap, like: Value, items: Sequence[Value] | Many) -> Value:
+    """Return a new list, deque of the same ``maxlen`` or tuple, as the one that is given."""
+    if isinstance(like, OpenTuple):
+        return tuple_of(heap, items)
     if isinstance(like, Deque):
         return new_deque(heap, like.most, items)
     return ListRef(heap.new(items if isinstance(items, Many) else tuple(items)))

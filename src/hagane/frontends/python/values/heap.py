@@ -10,10 +10,11 @@ from operator import is_
 from typing import Any, NoReturn, Protocol
 
 from hagane.frontends.python.values.late import LateReads, Noted
-from hagane.frontends.python.values.memory import STALE, WRITTEN
+from hagane.frontends.python.values.memory import STALE, UNSET, WRITTEN
 from hagane.frontends.python.values.originals import Originals
 from hagane.frontends.python.values.values import MISSING, Choice, Many, Pairs, Ref, Stream, Value
-from hagane.symbolic.term import Term
+from hagane.symbolic.logic import choose
+from hagane.symbolic.term import FALSE, TRUE, Term
 
 OPEN = "open"  # the code of what the interpreter does not know, which is no mistake of the program
 MEMBERS = "members"  # the kind of a dictionary that shows the attributes of an object
@@ -43,7 +44,7 @@ class Heap:
     """
 
     def __init__(self) -> None:
-        self.contents: dict[int, Any] = {WRITTEN: frozenset(), STALE: frozenset()}
+        self.contents: dict[int, Any] = {WRITTEN: frozenset(), STALE: frozenset(), UNSET: {}}
         self.links: Links | None = None
         self.refuse: Callable[[str, str], NoReturn] = _refused
         self.ruled: Callable[[Many], Many] = _as_it_is
@@ -269,11 +270,60 @@ def join_contents(
             result[key] = content
         elif key in (WRITTEN, STALE):
             result[key] = content | other
+        elif key == UNSET:
+            continue  # see `join_unset`
         elif type(content) is dict and type(other) is dict:
             result[key] = _join_names(content, other, join, condition)
         else:
             result[key] = _join_items(content, other, join, condition, join_lists)
     return result
+
+
+def join_unset(
+    yes: dict[int, Any], no: dict[int, Any], joined: dict[int, Any], frame: int, condition: Term
+) -> None:
+    """Note the variables of a frame that one of two paths alone has set, and when they are not.
+
+    Args:
+        yes: The contents after the path that was taken where ``condition`` holds.
+        no: Those after the other one.
+        joined: The contents after both.
+        frame: The key of the frame.
+        condition: The condition.
+    """
+    one, other = yes[UNSET], no[UNSET]
+    names, more = yes.get(frame, {}), no.get(frame, {})
+    found = {}
+    if names is not more:
+        lacking = (names.keys() ^ more.keys()) | {
+            n
+            for n in names.keys() & more.keys()
+            if (names[n] is MISSING) is not (more[n] is MISSING)
+        }
+        found = dict.fromkeys((frame, name) for name in lacking)
+    if not found and one is other:
+        return
+    for key in {**found, **one, **other}:
+        value = joined.get(key[0], {}).get(key[1], MISSING)
+        if value is MISSING:
+            continue
+        terms = [
+            TRUE
+            if contents.get(key[0], {}).get(key[1], MISSING) is MISSING
+            else unset_of(contents, key)
+            for contents in (yes, no)
+        ]
+        term = choose(condition, *terms)
+        if term is not FALSE:
+            found[key] = term, value
+    joined[UNSET] = {key: told for key, told in found.items() if told is not None}
+
+
+def unset_of(contents: dict[int, Any], key: tuple[int, str]) -> Term:
+    """Return when the value that a frame has for a variable is that of a path that set none."""
+    term, value = contents[UNSET].get(key, (FALSE, None))
+    held = contents.get(key[0], {}).get(key[1], MISSING)
+    return term if held is value else FALSE  # it was set anew
 
 
 def _join_names(

@@ -36,6 +36,11 @@ _ORDERED = frozenset(
     ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "StopGradient", "BitCast")
 )
 
+# Operators that give new memory in the order of the axes, whatever that of their operands is.
+_LAYING = frozenset(
+    ("MatMul", "Gemm", "ConstantOfShape", "Range", "RandomNormal", "RandomUniform", "Shape", "Size")
+)
+
 # The type of the two parts of each complex number.
 COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}
 
@@ -43,6 +48,7 @@ COMPLEX = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.
 Written = frozenset[tuple[ir.Value, int, str]]
 WRITTEN = 0  # the key of it among the contents of objects
 STALE = -1  # the key of the objects that may have been changed under another name
+UNSET = -2  # the key of the names that some paths have not set
 
 
 @dataclass(slots=True)
@@ -230,14 +236,21 @@ def _is_equal(x: ir.Value | None, y: ir.Value | None, depth: int = 8) -> bool:
 def keep_order(made: ir.Value, before: ir.Value) -> None:
     """Note that a value is the new content of the memory of another one, in the same order."""
     if lies_in_order(before):
-        made.meta[_IN_ORDER] = True
+        note_in_order(made)
+
+
+def note_in_order(value: ir.Value) -> None:
+    """Note that the elements of a new tensor lie in the order of its axes."""
+    value.meta[_IN_ORDER] = True
 
 
 def _is_leading(node: ir.Node) -> bool:
     """Whether a node takes parts of the first axis alone."""
     if node.op_type in ("Gather", "Split"):
         axis = node.attributes.get("axis")
-        return axis is None or axis.as_int() == 0
+        index = node.inputs[1] if node.op_type == "Gather" else None
+        one = index is None or index.shape == ir.Shape(())
+        return one and (axis is None or axis.as_int() == 0)
     if node.op_type != "Slice" or len(node.inputs) < 4:
         return False
     known = [None if v is None else v.const_value for v in node.inputs[3:]]
@@ -247,19 +260,23 @@ def _is_leading(node: ir.Node) -> bool:
 
 
 def _is_turned(value: ir.Value) -> bool:
-    """Whether a new tensor may have the order of a transposed one that it is computed from."""
+    """Whether a new tensor may have the order of a transposed one that it is computed from.
+
+    Most functions of NumPy and PyTorch keep the order of their operands, not only those that work
+    element by element.
+    """
     seen: set[ir.Value] = set()
     waiting = [value]
     while waiting:
         node = (one := waiting.pop()).producer()
-        if node is None or _IN_ORDER in one.meta:
+        if node is None or _IN_ORDER in one.meta or node.op_type in _LAYING:
+            continue
+        if one.shape is not None and len(one.shape) < 2:
             continue
         if node.op_type == "Transpose":
             return True
-        found = operators().get((node.domain, node.op_type))
-        if node.op_type in _VIEWS or (found is not None and Trait.ELEMENTWISE in found.traits):
-            waiting += [v for v in node.inputs if v is not None and v not in seen]
-            seen.update(waiting)
+        waiting += [v for v in node.inputs if v is not None and v not in seen]
+        seen.update(waiting)
     return False
 
 
@@ -290,9 +307,10 @@ def written_since(
 
 
 __all__ = [
-    "ARRAY", "COMPLEX", "PART", "STALE", "WRITTEN", "Lazy", "Written", "base_of", "has_others",
+    "ARRAY", "COMPLEX", "PART", "STALE", "UNSET", "WRITTEN", "Lazy", "Written", "base_of",
+    "has_others",
     "is_by_function",
     "is_same_view", "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of",
     "note_by_function",
-    "note_reshaped", "own", "share", "written_since",
+    "note_in_order", "note_reshaped", "own", "share", "written_since",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hagane.frontends.python.values.values import Tensor, Value, is_size
 from hagane.symbolic import Dim, definitely_equal
@@ -93,3 +93,76 @@ def in_order(shape: Sequence[Dim], order: Sequence[int]) -> Strides:
     for place, stride in zip(order, dense([shape[p] for p in order]), strict=True):
         found[place] = stride
     return tuple(found)
+
+
+# The axes in their order in memory, by their number, where channels come last.
+_CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+
+
+def by_format(
+    shape: Sequence[Dim], operands: Sequence[int], decide: Callable[[Iterable[bool]], bool]
+) -> Strides:
+    """Return the strides of a result that has channels last if operands have.
+
+    Args:
+        shape: Its shape; the first axis may be left out.
+        operands: For each operand the number of its axes if it has channels last, otherwise 0.
+        decide: Whether the result has, from whether each operand has: ``any`` or ``all``.
+    """
+    rank = max(operands)
+    if not decide(map(bool, operands)) or rank - len(shape) not in (0, 1):
+        return dense(shape)
+    return in_order([1, *shape][-rank:], _CHANNELS_LAST[rank])[-len(shape) :]
+
+
+def iterated(
+    shape: Sequence[Dim], operands: Sequence[Strides], is_nonnegative: Callable[[Dim], bool]
+) -> Strides | None:
+    """Return the strides of a result whose axes are in the order of its operands' in memory.
+
+    Args:
+        shape: Its shape.
+        operands: The strides of each operand along the axes of the result, 0 where it is repeated.
+        is_nonnegative: Whether a size is proved to be at least 0.
+
+    Returns:
+        None where the sizes do not tell the order.
+    """
+    order = list(range(len(shape)))
+    for moved in range(len(shape) - 2, -1, -1):
+        place = moved
+        for other in range(moved + 1, len(shape)):
+            inner = _is_inner(order[other], order[place], shape, operands, is_nonnegative)
+            if inner is None:
+                return None
+            if inner < 0:
+                order[other], order[place] = order[place], order[other]
+                place = other
+            elif inner > 0:
+                break
+    return in_order(shape, order)
+
+
+def _is_inner(
+    one: int, other: int, shape: Sequence[Dim], operands: Sequence[Strides],
+    is_nonnegative: Callable[[Dim], bool],
+) -> int | None:  # fmt: skip
+    """Return 1 if ``one`` lies inside of ``other``, -1 if outside, 0 if either may be."""
+    for strides in operands:
+        a, b = strides[one], strides[other]
+        if _is_zero(a) or _is_zero(b):
+            continue
+        if definitely_equal(a, b):
+            if definitely_equal(shape[one], shape[other]) or is_nonnegative(
+                shape[other] - shape[one]
+            ):
+                continue
+            return -1 if is_nonnegative(shape[one] - shape[other] - 1) else None
+        if is_nonnegative(b - a):
+            return 1
+        return -1 if is_nonnegative(a - b) else None
+    return 0
+
+
+def _is_zero(stride: Dim) -> bool:
+    return isinstance(stride, int) and stride == 0

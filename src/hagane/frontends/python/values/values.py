@@ -525,6 +525,13 @@ def is_enumeration(cls: Class) -> bool:
     return "enum" in cls.flags or isinstance(cls.host, enum.EnumMeta)
 
 
+def is_flag(cls: Value) -> bool:
+    """Whether a class of the program is an enumeration of flags that are no numbers."""
+    real = cls.host if isinstance(cls, Class) else None
+    is_real = isinstance(real, type) and issubclass(real, enum.Flag) and not issubclass(real, int)
+    return is_real or (isinstance(cls, Class) and "flag" in cls.flags)
+
+
 def is_configuration(cls: Any) -> bool:
     """Whether a real class of an installed package holds settings alone, by its name."""
     return isinstance(cls, type) and cls.__name__.endswith("Config")

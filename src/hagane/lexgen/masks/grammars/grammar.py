@@ -35,6 +35,16 @@ class Grammar:
     """
 
     def __init__(self, text: str, start: str | None = None, folder: str | Path | None = None):
+        self.name = "the grammar"
+        try:
+            self.rules = self._read(text, start, folder)
+        except RecursionError:
+            raise InvalidArgument(
+                "grammar: its groups lie in each other too deeply; make rules of some"
+            ) from None
+
+    @staticmethod
+    def _read(text: str, start: str | None, folder: str | Path | None) -> Rules:
         reader = _Reader(text, folder)
         rules = reader.rules()
         first = start or ("start" if reader.lark else "root")
@@ -44,8 +54,7 @@ class Grammar:
                 f"grammar: there is no rule '{first}' to start with; there are: {known}"
             )
         rules[first] = reader.surrounded(first, rules[first])
-        self.name = "the grammar"
-        self.rules = _numbered(rules, first)
+        return _numbered(rules, first)
 
     @classmethod
     def read(cls, path: str | Path, start: str | None = None) -> Grammar:

@@ -18,7 +18,7 @@ from hagane.ops.contrib.attention.heads import (
 from hagane.ops.contrib.declare import DOMAIN, FLOATS, INT_LIST, declare
 from hagane.ops.definition import Array, OpDef
 from hagane.ops.precision import composed_wide, widened
-from hagane.symbolic import Dim, floordiv
+from hagane.symbolic import Dim, floordiv, maximum
 
 
 @widened
@@ -34,12 +34,7 @@ def _rotary_embedding(
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
 ) -> Array:
-    if x.ndim == 3:
-        size = 2 * cos_cache.shape[1]
-        heads = num_heads or x.shape[2] // size
-        split = heads_of(x, heads)
-    else:
-        split = x
+    split = x if x.ndim == 4 else heads_of(x, num_heads or _counted(x, cos_cache))
     batch, length = split.shape[0], split.shape[2]
     at = position_ids
     if at.ndim < 2 and at.size == 1:
@@ -47,6 +42,18 @@ def _rotary_embedding(
     check_positions(at, batch, length, len(cos_cache))
     turned = rotated(split, cos_cache, sin_cache, at, bool(interleaved))
     return joined(turned) if x.ndim == 3 else turned
+
+
+def _counted(x: Array, cache: Array) -> int:
+    """Return the heads of (batch, sequence, features) where the angles of a head tell their size.
+
+    Raises:
+        ValueError: The features are not those of whole heads.
+    """
+    width, size = x.shape[2], 2 * cache.shape[1]
+    if not size or width % size:
+        raise ValueError(f"expected heads of one size: {width} features are not heads of {size}")
+    return int(width // size)
 
 
 @composed_wide
@@ -124,11 +131,7 @@ def _infer_rotary(ctx: InferContext) -> Sequence[Any]:
     heads, turned = ctx.attr("num_heads"), ctx.attr("rotary_embedding_dim")
     if heads < 0 or (turned and not heads):
         ctx.fail(f"expected num_heads beside rotary_embedding_dim={turned}, got {heads}")
-    size: Dim = shape[3] if len(shape) == 4 else 2 * half
-    if len(shape) == 3:
-        size = floordiv(shape[2], heads) if heads else size
-        whole = floordiv(shape[2], size) * size if isinstance(size, int) and size else shape[2]
-        ctx.unify(shape[2], heads * size if heads else whole, "expected heads of one size")
+    size = shape[3] if len(shape) == 4 else _fit_heads(ctx, shape[2], heads, half)
     ctx.unify(half, floordiv(turned or size, 2), "expected an angle for each pair of a head")
     return [shape]
 
@@ -149,7 +152,7 @@ def _sectioned_rotary(
     scale: float = 1.0,
 ) -> Array:
     half = cos_cache.shape[1]
-    split = x if x.ndim == 4 else heads_of(x, num_heads or x.shape[2] // (2 * half))
+    split = x if x.ndim == 4 else heads_of(x, num_heads or _counted(x, cos_cache))
     streams, at = _streams(half, mrope_section, mrope_layout), np.arange(half)
     for stream in position_ids:
         check_positions(stream, split.shape[0], split.shape[2], len(cos_cache))
@@ -218,10 +221,16 @@ def _infer_sectioned(ctx: InferContext) -> Sequence[Any]:
     ctx.fit(1, (3, shape[0], shape[1 if len(shape) == 3 else 2]))
     heads = ctx.attr("num_heads")
     if len(shape) == 3:
-        size = floordiv(shape[2], heads) if heads else 2 * half
-        whole = floordiv(shape[2], size) * size if isinstance(size, int) and size else shape[2]
-        ctx.unify(shape[2], heads * size if heads else whole, "expected heads of one size")
+        _fit_heads(ctx, shape[2], heads, half)
     return [shape]
+
+
+def _fit_heads(ctx: InferContext, width: Dim, heads: int, half: Dim) -> Dim:
+    """Return the size of a head, and fail unless so many features are those of whole heads."""
+    size = floordiv(width, heads) if heads else 2 * half
+    count = heads or floordiv(width, maximum(size, 1))
+    ctx.unify(width, count * size, "expected heads of one size")
+    return size
 
 
 OPERATORS = (

@@ -385,21 +385,31 @@ def running_log_sums(x: Any, axis: int) -> Any:
     return accumulated(x, axis, number_like(-math.inf, x), together)
 
 
-def histogram(x: Any, count: int, bounds: tuple[float, float] | None) -> Any:
+def histogram(x: Any, count: int, bounds: Sequence[Any] | None) -> Any:
     """Return how many elements lie in each bin of equal width, in the element type of ``x``.
 
     Args:
         x: Floats.
         count: How many bins.
-        bounds: Their least and largest edge; None takes the least and the largest element, one
-            apart from it where these are equal.
+        bounds: Their least and largest edge, different numbers, or scalars of any type. Where
+            scalars are equal, or for None, they are the least and the largest element, one apart
+            from it where these are equal.
     """
-    if bounds is None:
+    if bounds is not None and all(isinstance(bound, int | float) for bound in bounds):
+        low, high = (number_like(bound, x) for bound in bounds)
+    else:
         low, high = (op(name, flat(x), [0], keepdims=0) for name in ("ReduceMin", "ReduceMax"))
+        if bounds is not None:
+            given = [
+                number_like(bound, x)
+                if isinstance(bound, int | float)
+                else cast(bound, dtype_of(x))
+                for bound in bounds
+            ]
+            alike = op("Equal", *given)
+            low, high = where(alike, low, given[0]), where(alike, high, given[1])
         same = op("Equal", low, high)
         low, high = where(same, sub(low, 1), low), where(same, add(high, 1), high)
-    else:
-        low, high = (number_like(bound, x) for bound in bounds)
     return cast(counts_between(x, spaced(low, high, count + 1, dtype_of(x))), dtype_of(x))
 
 

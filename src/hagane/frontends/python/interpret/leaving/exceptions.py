@@ -13,6 +13,7 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.leaving.unwinding import Cleanup, Unwinding
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import OWN, CheckError
+from hagane.frontends.python.values.placeholders import other_path
 from hagane.frontends.python.values.values import (
     MISSING,
     Class,
@@ -148,9 +149,8 @@ class Exceptions(Unwinding):
         if not path.decisions or self.knowledge.sample_takes(path):
             raise error
         self.emit.note_raise(f"raise {what}" if what != "raise" else what)
-        self.collector.assume(
-            self.here(), f"not ({undecided or 'what the data decides'}), else {what}"
-        )
+        told = other_path(undecided) if undecided else "not (what the data decides)"
+        self.collector.assume(self.here(), f"{told}, else {what}")
 
     def fail_where(self, bad: Value, error: type[Exception], text: str) -> None:
         """Let the program raise an exception of Python's own in runs whose data are bad for it.

@@ -14,6 +14,7 @@ from hagane.frontends.python.interpret.reading.items import Items
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.stand_ins import forget_kept, registered, with_accessor
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -235,6 +236,7 @@ class Access(Items):
         kinds = {
             ListRef: list,
             Deque: deque,
+            OpenTuple: tuple,
             SetRef: set,
             Stream: GeneratorType,
             Range: range,

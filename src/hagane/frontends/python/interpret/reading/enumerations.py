@@ -19,6 +19,7 @@ from hagane.frontends.python.values.values import (
     Value,
     Wrapped,
     is_enumeration,
+    is_flag,
     is_plain,
 )
 
@@ -120,7 +121,7 @@ class Enumerations(Objects):
 
     def _value_of(self, member: Value) -> Value:
         inner = member.instance if isinstance(member, Member) else member
-        return self.heap[inner]["value"] if isinstance(inner, Instance) else inner
+        return self.attribute(inner, "_value_") if isinstance(inner, Instance) else inner
 
     def new_plain(self, kind: type, cls: Class, arguments: Sequence[Value]) -> Value:
         """Return what ``int.__new__(cls, 3)`` gives in the ``__new__`` of an enumeration."""
@@ -164,7 +165,7 @@ class Enumerations(Objects):
         for member in self.members(cls).values():
             if not any(member is other for other in found):
                 found.append(member)
-        if "flag" not in cls.flags:
+        if not is_flag(cls):
             return found
         return [m for m in found if isinstance(v := self._value_of(m), int) and v.bit_count() == 1]
 
@@ -200,7 +201,7 @@ class Enumerations(Objects):
             found = self.call(self.bind(missing, cls, cls), [value], {})
             if found is not None:
                 return found
-        if "flag" in cls.flags and isinstance(value, int):
+        if is_flag(cls) and isinstance(value, int):
             return self._joined(cls, value)
         values = ", ".join(repr(self._value_of(member)) for member in known.values())
         raise CheckError(
@@ -246,7 +247,7 @@ class Enumerations(Objects):
             if self._value_of(member) == value:
                 return member
         parts = [m for m in self.items_of_class(cls) if self._value_of(m) & value]
-        name = "|".join(str(self.attribute(m, "name")) for m in parts) or None
+        name = "|".join(str(self.attribute(m, "_name_")) for m in parts) or None
         made = {"_name_": name, "name": name, "_value_": value, "value": value}
         return Instance(self.heap.new(made), cls)
 

@@ -6,6 +6,8 @@ from typing import NoReturn
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.heap import unset_of
+from hagane.frontends.python.values.memory import UNSET
 from hagane.frontends.python.values.values import (
     MISSING,
     Absent,
@@ -19,7 +21,7 @@ from hagane.frontends.python.values.values import (
     may_be_absent,
 )
 from hagane.symbolic.logic import choose
-from hagane.symbolic.term import Term
+from hagane.symbolic.term import FALSE, Term, variables_of
 
 
 class HalfSet(Core):
@@ -97,9 +99,22 @@ class HalfSet(Core):
         yes, no = self._is_absent(found.yes), self._is_absent(found.no)
         return choose(found.condition, yes, no)
 
-    def name_where_set(self, found: Value, name: str) -> Value:
-        """Return a variable that some paths alone have set, unless a handler waits for it."""
-        error = CheckError("name", f"UnboundLocalError: the name '{name}' is not set here yet")
+    def name_where_set(self, found: Value, name: str, frame: int) -> Value:
+        """Return a variable that some paths alone have set; the others end by an error.
+
+        A check says nothing where conditions on the way here may rule these out: programs ask for
+        one flag twice. A graph is given up where a handler waits for the error.
+        """
+        what = f"UnboundLocalError: the name '{name}' is not set here yet"
+        error, key = CheckError("name", what), (frame, name)
+        unset = unset_of(self.heap.contents, key)
+        taken = variables_of(self.knowledge.path.decisions)
+        if unset is not FALSE and taken.keys().isdisjoint(variables_of([unset])):
+            known = self.heap.contents[UNSET]
+            self.heap.contents[UNSET] = {one: told for one, told in known.items() if one != key}
+            self.fork(unset, lambda: self.end_by(error, what), lambda: None)
+        if not self.emit.builds:
+            return found
         if any(self.clause_for(each, error) is not None for each in self.handlers):
             return self.lost(f"'{name}', which some paths alone have set, where a handler waits")
         return found

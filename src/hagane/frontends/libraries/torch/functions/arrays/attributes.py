@@ -22,6 +22,7 @@ from hagane.frontends.libraries.torch.operands import (
     result_dtype,
     shape_of,
     sizes,
+    to_tensor,
 )
 from hagane.frontends.libraries.torch.recording import (
     apart,
@@ -346,9 +347,14 @@ def histc(t: Core, input: Value, bins: Value = 100, min: Value = 0, max: Value =
     """Return how many elements fall into each bin."""
     (bins,) = sizes(t, [bins])
     made = (input.dtype, (bins,))
-    if not all(isinstance(n, int | float) for n in (bins, min, max)):
+    if not isinstance(bins, int):
         return t.emit.typed("Histogram", [input], *made)
-    bounds = None if min == max == 0 else (float(min), float(max))
+    if not isinstance(min, int | float) or not isinstance(max, int | float):
+        edges = [to_tensor(t, edge, input.dtype) for edge in (min, max)]
+        return built(t, made, lambda x, *edges: ordering.histogram(x, bins, edges), input, *edges)
+    if min > max:
+        t.fail("value", f"histc: max must not be smaller than min, got {max} and {min}")
+    bounds = None if min == max else (float(min), float(max))
     return built(t, made, ordering.histogram, input, bins, bounds)
 
 

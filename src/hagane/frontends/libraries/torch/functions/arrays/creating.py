@@ -266,6 +266,12 @@ def tensor(
         whole = built(t, (wanted, shape), lambda: _stacked(t, content, wanted))
         return t.emit.on(whole, device_of(device))
     array = as_array(content, default)
+    if array.size > MAX_CONTENT and array.dtype != object and t.emit.builds:
+        whole = t.op(
+            "Constant", value=ir.tensor(array.astype(default.numpy())), kind="torch.Tensor"
+        )
+        whole.known = None
+        return cast(t, t.emit.on(whole, device_of(device)), dtype_of(dtype, default))
     x = made(t, default, list(array.shape), device_of(device))
     if array.size <= MAX_CONTENT:
         x.known = array if array.dtype == object else array.astype(default.numpy())

@@ -24,6 +24,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.strides import lie, strides_of
 from hagane.frontends.python.values.values import Library, Many, Tensor, Value
 from hagane.ops.functions.tensors import parts as taken
@@ -43,7 +44,7 @@ def chunk(t: Core, input: Value, chunks: Value, dim: Value = 0) -> Value:
         if not t.emit.builds:  # sizes of parts of parts would be formulas that double
             total, parts = shape[place], t.emit.fresh("parts")
             shape = (*shape[:place], t.emit.pieces.size(total, None, parts), *shape[place + 1 :])
-            return Many(t.emit.typed("Slice", [x], x.dtype, shape), parts)
+            return tuple_of(t.heap, Many(t.emit.typed("Slice", [x], x.dtype, shape), parts))
         filled = t.knowledge.is_nonnegative(each - 1)
         return split(t, x, each if filled else maximum(each, 1), place)
     if t.emit.holds(
@@ -127,7 +128,7 @@ def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0)
     place = own_axis(t, dim, x)
     total = shape[place]
     if isinstance(split_size_or_sections, Many):
-        return _parts_of_lengths(t, x, place, split_size_or_sections)
+        return tuple_of(t.heap, _parts_of_lengths(t, x, place, split_size_or_sections))
     if isinstance(split_size_or_sections, list | tuple):
         parts = sizes(t, (split_size_or_sections,))
         if t.emit.differ(sum(parts), total):
@@ -145,7 +146,7 @@ def split(t: Core, tensor: Value, split_size_or_sections: Value, dim: Value = 0)
     quotient = floordiv(total, each)
     if quotient * each == total and isinstance(quotient, int):
         return _parts(t, x, place, [each] * quotient)
-    return _parts_of(t, x, place, each)
+    return tuple_of(t.heap, _parts_of(t, x, place, each))
 
 
 @TORCH.function("tensor_split", methods=("tensor_split",))
@@ -199,7 +200,7 @@ def unbind(t: Core, input: Value, dim: Value = 0) -> Value:
         return tuple(lie(part, before[:place] + before[place + 1 :]) for part in made)
     first = x if place == 0 else t.call(Library("torch.movedim"), [x, place, 0], {})
     found = t.sequence(first)
-    return found if isinstance(found, Many) else tuple(found)
+    return tuple_of(t.heap, found)
 
 
 @TORCH.function("narrow", methods=("narrow",))

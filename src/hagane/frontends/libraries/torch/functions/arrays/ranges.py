@@ -21,6 +21,7 @@ from hagane.frontends.libraries.torch.operands import (
     need_tensor,
     same_dtype,
     shape_of,
+    to_tensor,
 )
 from hagane.frontends.libraries.torch.operands import size as size_of
 from hagane.frontends.libraries.torch.table import TORCH
@@ -28,6 +29,7 @@ from hagane.frontends.python.interpret.arithmetic import exact, round_up
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import (
     DType,
+    Real,
     Tensor,
     Value,
     is_plain,
@@ -161,6 +163,10 @@ def linspace(
         if isinstance(v, Tensor) and v.kind == "torch.Tensor" and shape_of(t, v):
             t.fail("rank", f"expected a number or a tensor without axes as '{name}', got "
                    f"{t.show(v)}", v)  # fmt: skip
+    start, end = (
+        to_tensor(t, v, ir.DataType.DOUBLE) if isinstance(v, Real) and t.emit.builds else v
+        for v in (start, end)
+    )
     numbers = [isinstance(v, int | float | Tensor) for v in (start, end)]
     if not all(numbers):
         return made(t, wanted, [count], device_of(device))

@@ -70,7 +70,10 @@ def _number(t: Core, x: Tensor, name: str) -> Tensor:
 
 def _quantized(t: Core, x: Tensor, step: Tensor, zero: Tensor, low: Value, high: Value) -> Tensor:
     made = computed(t, x, _rounded, x, step, zero, low, high)
-    if t.emit.training is None or t.emit.still or not t.emit.builds:
+    if t.emit.still or not t.emit.builds:
+        return made
+    if t.emit.training is None and not t.emit.own_backward:
+        t.emit.without_own = True
         return made
 
     def backward(gradient: Tensor) -> list[Tensor]:

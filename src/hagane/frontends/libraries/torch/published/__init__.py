@@ -1,0 +1,1 @@
+"""Tables of PyTorch's own functions, as an installed PyTorch tells them."""
