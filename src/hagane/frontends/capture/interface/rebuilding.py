@@ -68,8 +68,8 @@ def rebuilt(
         if isinstance(part, Constant):
             return _real(part.value)
         if isinstance(part, Made):
-            items = None if part.items is None else build(part.items)
-            return _made(part, {name: build(item) for name, item in part.attributes.items()}, items)
+            held = None if part.items is None else build(part.items)
+            return _made(part, {name: build(item) for name, item in part.attributes.items()}, held)
         if isinstance(part, Record):
             return _record(part, {name: build(item) for name, item in part.fields.items()})
         if isinstance(part, dict):
