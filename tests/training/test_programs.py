@@ -57,6 +57,17 @@ def test_alignments_that_cannot_be_have_no_gradient() -> None:
     compare(nn.Linear(4, 6), aligned, [(torch.randn(9, 2, 4), *given) for _ in range(2)])
 
 
+def aligned_scores(module: Any, x: Any, labels: Any, times: Any, counts: Any) -> Any:
+    return functional.ctc_loss(module(x), labels, times, counts, zero_infinity=True)
+
+
+def test_alignments_of_other_numbers_than_log_softmax_have_the_gradient_of_pytorch() -> None:
+    torch.manual_seed(2)
+    labels = torch.tensor([[1, 1, 4], [3, 2, 5], [1, 1, 1]])
+    given = labels, torch.tensor([9, 7, 3]), torch.tensor([3, 2, 3])
+    compare(nn.Linear(4, 6), aligned_scores, [(torch.randn(9, 3, 4), *given) for _ in range(2)])
+
+
 class Towers(nn.Module):
     """Two towers whose results are compared, at a learned temperature."""
 

@@ -225,6 +225,23 @@ def test_transformers_train_with_their_default_dropout() -> None:
     assert losses[-1] < 0.5 * losses[0]
 
 
+def sided(module: Any, x: Any) -> Any:
+    y = x * module.weight
+    return (module.layer(y) * 3 if x.sum() > 0 else module.layer(y) + y).sum()
+
+
+def test_dropout_in_branches_that_the_data_decide_is_drawn_in_each() -> None:
+    module = Layered(nn.Dropout(0.25), (2400,))
+    step = TorchStep(sided, optim.SGD(module.parameters(), 1.0))
+    for sign, kept, dropped in ((1.0, 4.0, 0.0), (-1.0, -7 / 3, -1.0)):
+        before = module.weight.detach().clone()
+        step(module, torch.full((2400,), sign))
+        factors = before - module.weight.detach()
+        whole = torch.isclose(factors, torch.tensor(kept))
+        assert 0.70 < whole.float().mean() < 0.80
+        assert torch.allclose(factors[~whole], torch.tensor(dropped), atol=1e-5)
+
+
 def test_dropout_between_layers_of_an_lstm_is_drawn_anew_in_training() -> None:
     torch.manual_seed(0)
     module = nn.LSTM(5, 6, num_layers=2, dropout=0.5)

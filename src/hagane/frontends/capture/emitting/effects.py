@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from hagane.frontends.capture.emitting.scope import Scope
+from hagane.frontends.capture.emitting.scope import Branch, Scope
 from hagane.frontends.python.interpret.emitting.effects import Noise, Training
 from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.values.values import Tensor
@@ -50,9 +50,13 @@ class Effects(Emitter):
         """Return the input ``seed``, two numbers of type uint32, and the number of this draw.
 
         Raises:
-            CheckError: It is drawn in a branch or a loop.
+            CheckError: It is drawn in a loop, in which all iterations would draw the same.
         """
-        training = self._at_root("random numbers are drawn")
+        assert self.training is not None
+        training = self.training
+        if not all(isinstance(scope.owner, Branch) for scope in self.scope.chain()[:-1]):
+            self.fail("capture", "random numbers are drawn in a loop whose end the data decide, "
+                      "which is not captured; do it outside")  # fmt: skip
         if training.seed is None:
             training.seed = self.new(ir.DataType.UINT32, (2,), name="seed")
             self.add_input(training.seed, "seed")

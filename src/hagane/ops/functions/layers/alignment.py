@@ -11,6 +11,7 @@ import onnx_ir as ir
 from hagane.ops.builder import dtype_of, op, rank_of, scan
 from hagane.ops.functions.numbers.activations import number_like
 from hagane.ops.functions.numbers.elementary import add, cast, mul, neg, sub, unsqueeze, where
+from hagane.ops.layout.stopping import stopped
 
 _INT64 = ir.DataType.INT64
 
@@ -75,7 +76,19 @@ def alignment_loss(
     label = op("GatherElements", alpha, op("Max", sub(end, 1), np.array(0)), axis=1)
     label = where(op("Greater", end, 0), label, low)
     loss = neg(op("Squeeze", _log_sum(last, label), [1]))
+    # Gradients have the term of a softmax, as PyTorch's do: behind log_softmax it comes to nothing.
+    term = _sums_of_probabilities(log_probabilities, input_lengths)
+    loss = add(loss, sub(term, stopped(term)))
     return where(op("IsInf", loss), zero, loss) if zero_infinity else loss
+
+
+def _sums_of_probabilities(log_probabilities: Any, lengths: Any) -> Any:
+    """Return sums over all steps of a sequence and all classes: (batch,), finite."""
+    found = op("Exp", op("Min", log_probabilities, number_like(60, log_probabilities)))
+    step = op("Range", 0, op("Squeeze", op("Shape", log_probabilities, end=1), [0]), 1)
+    counts = op("Less", unsqueeze(step, [1]), unsqueeze(lengths, [0]))
+    return op("ReduceSum", where(unsqueeze(counts, [2]), found, number_like(0, found)), [0, 2],
+              keepdims=0)  # fmt: skip
 
 
 def _log_sum(*values: Any) -> Any:
