@@ -219,7 +219,13 @@ class Nodes:
             assert term is not None
             total = term if total is None else self._node("Add", total, term)
         assert total is not None
+        total = self.fitting(dim, whole, total)
         return total if whole == 1 else self._node("Div", total, self.size(whole))
+
+    def fitting(self, dim: Expr, whole: int, value: ir.Value) -> ir.Value:
+        """Return a sum of products as it is put into a node: of sizes, it fits into 64 bits."""
+        del dim, whole
+        return value
 
     def _atom(self, atom: Any) -> ir.Value:
         if atom.is_symbol:

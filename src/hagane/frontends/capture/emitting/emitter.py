@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.exact import failing, fitting_operation, is_apart, only_item
 from hagane.frontends.capture.emitting.scalars import ScalarEmitter
 from hagane.frontends.capture.emitting.scope import Branch, Scope
 from hagane.frontends.capture.emitting.terms import as_value
@@ -21,20 +22,6 @@ from hagane.ops.registry import operators
 from hagane.symbolic.logic import negate
 from hagane.symbolic.path import Verdict
 from hagane.symbolic.term import Term, variables_of
-
-
-def only_item(nodes: Nodes, value: ir.Value, bad: ir.Value, told: str) -> ir.Value:
-    """Return a value as the only item of a list, at place 0, or at place 1 where it is bad.
-
-    No list of one has that, so that a run fails; its error has the words in ``told``.
-    """
-    place = nodes._node("Cast", bad, to=int(ir.DataType.INT64))
-    wide = nodes._node("Unsqueeze", value, nodes.initializer(np.zeros(1, np.int64), "axes"))
-    made = nodes._node("Gather", wide, place, axis=0)
-    node = made.producer()
-    assert node is not None
-    node.name = told
-    return made
 
 
 def false_or_failing(nodes: Nodes, bad: ir.Value, told: str) -> ir.Value:
@@ -154,6 +141,17 @@ class GraphEmitter(ScalarEmitter):
         """Let the graph fail in runs that come to the path and for which a condition holds."""
         nodes, told = self.scope.nodes, f"the program raises an error: {self._told_here(text)}"
         self.unraised.append(false_or_failing(nodes, as_value(self, condition), told))
+
+    def fitting(self, name: str, operands: Sequence[Tensor], made: Tensor) -> Tensor:
+        """Return the result of an operation on integers; a run in which it does not fit fails."""
+        values = [self.value_of(operand) for operand in operands]
+        nodes = self.scope.nodes
+        return self.tensor(fitting_operation(self, nodes, name, values, self.value_of(made)))
+
+    def as_wide(self, wide: Tensor, made: Tensor) -> Tensor:
+        """Return an integer that a float is; a run in which it does not fit fails."""
+        nodes, value = self.scope.nodes, self.value_of(made)
+        return self.tensor(failing(self, nodes, value, is_apart(nodes, self.value_of(wide), value)))
 
     def is_here(self, around: Scope) -> ir.Value:
         """Return whether a run of a scope came to where the path lies, as a value of that scope."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.exact import most_of_value
 from hagane.frontends.capture.emitting.scoped import ScopedEmitter
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
@@ -64,6 +65,7 @@ class ScalarEmitter(ScopedEmitter):
         scalar = whole if whole.shape == () else self.op("Reshape", whole, np.array([], np.int64))
         made = self.fresh(label)
         self.knowledge.lowest[str(made)] = None
+        self.most[str(made)] = most_of_value(self, x.value)
         self.numbers[str(made)] = scalar
         return made
 

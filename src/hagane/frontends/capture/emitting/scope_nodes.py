@@ -9,10 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
+from hagane.frontends.capture.emitting.exact import fitting, in_64_bits, may_leave
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.ops.builder import Nodes
 from hagane.ops.definition import Array
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, Expr
 
 if TYPE_CHECKING:
     from hagane.frontends.capture.emitting.scoped import ScopedEmitter
@@ -51,8 +52,9 @@ class ScopeNodes(Nodes):
         if name in emitter.knowledge.joined:
             found = emitter.knowledge.joined[name]
             condition = as_value(emitter, found.condition)
-            sides = self.size(found.yes), self.size(found.no)
-            return self._node("Where", condition, *sides)
+            yes = self._side(found.yes, condition)
+            no = self._side(found.no, self._node("Not", condition))
+            return self._node("Where", condition, yes, no)
         if name not in emitter.sizes:
             raise TypeInferenceError(
                 f"the number '{name}' is not known when the graph runs: no input has an axis of "
@@ -60,6 +62,32 @@ class ScopeNodes(Nodes):
             )
         shown = emitter.sizes[name]
         return self._read(replace(shown, value=emitter.visible(shown.value)))
+
+    def _side(self, dim: Dim, needed: ir.Value) -> ir.Value:
+        """Return a number that is read where a condition holds, but computed in all runs."""
+        if not may_leave(self.emitter, dim):
+            return self.size(dim)
+        before, self._formulas = self._formulas, dict(self._formulas)
+        self.emitter.needed.append(needed)
+        try:
+            return self.size(dim)
+        finally:
+            self.emitter.needed.pop()
+            self._formulas = before
+
+    def size(self, dim: Dim) -> ir.Value:
+        """Return a size or another number as a scalar.
+
+        Raises:
+            CheckError: It is known, and has more than 64 bits.
+        """
+        if isinstance(dim, int):
+            in_64_bits(self.emitter, dim)
+        return super().size(dim)
+
+    def fitting(self, dim: Expr, whole: int, value: ir.Value) -> ir.Value:
+        """Return a sum of products; a run in which it does not fit into 64 bits fails."""
+        return fitting(self.emitter, self, dim, whole, value)
 
     def initializer(self, content: Array, name: str) -> ir.Value:
         """Return an initializer of the main graph; small constants are there once."""

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.described import Described
 from hagane.frontends.capture.emitting.effects import Effects
+from hagane.frontends.capture.emitting.growth import Began
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.scope_nodes import ScopeNodes
 from hagane.frontends.python.values.memory import (
@@ -71,6 +72,9 @@ class ScopedEmitter(Effects):
         self.given: dict[str, Callable[[Tensor], None]] = {}  # notes on arguments, by their name
         self.types = GraphTypes()
         self.numbers: dict[str, Tensor] = {}  # integers that the data decide, by name
+        self.most: dict[str, int] = {}  # what their amounts never exceed, where that is known
+        self.needed: list[ir.Value] = []  # where the runs need the number that is made now
+        self.began: dict[str, Began] = {}  # how those got there that loops have handed on
         self.kinds: dict[str, Kinds] = {}  # the types that some of them have on other paths
         self.truths: dict[str, Tensor] = {}  # truth values, likewise
         self.sizes: dict[str, Shown] = {}

@@ -8,6 +8,12 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
+from hagane.frontends.capture.emitting.exact import (
+    LIMIT,
+    fitting_operation,
+    in_64_bits,
+    most_of_term,
+)
 from hagane.symbolic import Dim, symbol
 from hagane.symbolic.term import BOOL, Term, postorder
 
@@ -35,9 +41,14 @@ def as_value(emitter: ScopedEmitter, term: Term) -> ir.Value:
     """
     nodes = emitter.scope.nodes
     made: dict[Term, ir.Value] = {}
+    far: dict[Term, int] = {}  # what the amounts of integers never exceed
     for part in postorder((term,)):
         arguments = [made[argument] for argument in part.args]
+        if part.sort is not BOOL:
+            far[part] = most_of_term(emitter, part, far)
         if part.is_const:
+            if part.sort is not BOOL:
+                in_64_bits(emitter, part.data)
             dtype = np.bool_ if part.sort is BOOL else np.int64
             made[part] = nodes.initializer(np.array(part.data, dtype), "constant")
         elif part.op == "var" and part.sort is BOOL:
@@ -67,6 +78,10 @@ def as_value(emitter: ScopedEmitter, term: Term) -> ir.Value:
             made[part] = nodes._node("Or", left, right)
         elif part.op in _OPERATORS:
             made[part] = nodes._node(_OPERATORS[part.op], *arguments)
+            if far.get(part, 0) > LIMIT:
+                name = _OPERATORS[part.op]
+                made[part] = fitting_operation(emitter, nodes, name, arguments, made[part])
+                far[part] = LIMIT
         else:
             raise TypeInferenceError(f"a condition that cannot be followed: {part}")
     return made[term]

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from hagane.frontends.capture.emitting.growth import Began, Handed, steady
 from hagane.frontends.capture.flow.holding import Holding
 from hagane.frontends.capture.flow.links import objects
 from hagane.frontends.capture.flow.slots import (
@@ -48,7 +49,7 @@ from hagane.frontends.python.values.values import (
     Value,
 )
 from hagane.graph.types import TensorType
-from hagane.symbolic import Dim
+from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import Term
 
 Odd = tuple[Any, Value, Value]  # a name, its value before and after
@@ -88,6 +89,7 @@ class Carried:
         self._near: set[frozenset[tuple[int, Any]]] = set()  # names that may have one object
         self._memory: dict[tuple[int, Any], set[ir.Value]] = {}  # before a turn, and after it
         self._before: set[ir.Value] = set()  # that of the values before the loop
+        self._bounds: dict[tuple[int, Any], tuple[int, Began]] = {}
         self._count = holding.emit.made_so_far()
         joined = holding.core.knowledge.joined
         self._names = frozenset([*self.emit.numbers, *self.emit.sizes, *joined])  # of sizes
@@ -199,6 +201,22 @@ class Carried:
         if old - contents[STALE] or self.stale - contents[STALE]:
             contents[STALE] = contents[STALE] | self.stale | old
             self.holding.links.keys |= contents[STALE]
+
+    def learn_bounds(self, entered: Mapping[tuple[int, Any], Value], after: dict[int, Any]) -> None:
+        """Note how far numbers handed on may get, given an iteration's first and last ones."""
+        numbers: dict[tuple[int, Any], Handed] = {}
+        for name, value in entered.items():
+            first, last = at(self.start, *name), at(after, *name)
+            if isinstance(value, Expr) and all(isinstance(x, int | Expr) for x in (first, last)):
+                numbers[name] = Handed(first, str(value), last)
+        self._bounds = steady(self.emit, numbers)
+
+    def bound(self, values: Mapping[tuple[int, Any], Value]) -> None:
+        """Note it of the values of an iteration, or behind the last one."""
+        for name, (most, began) in self._bounds.items():
+            value = values.get(name)
+            if isinstance(value, Expr):
+                self.emit.most[str(value)], self.emit.began[str(value)] = most, began
 
     def _older(self, memory: set[ir.Value]) -> set[ir.Value]:
         # A value that nothing computes, as one of a doubtful name, has no place among the others.

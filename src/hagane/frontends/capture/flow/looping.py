@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.assumed import false_or_raised
+from hagane.frontends.capture.emitting.exact import COUNT
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.capture.flow.body import Body
 from hagane.frontends.capture.flow.carried import Carried, Odd
@@ -100,7 +101,10 @@ class Looping:
     def attempt(self) -> tuple[Odd | None, bool]:
         """Run an iteration, and note the values handed on, as :meth:`Carried.learn` returns it."""
         body = Body.opened(self.emit, self.carried.leaf_types())
-        return self.carried.learn(self._iteration(body).contents)
+        after = self._iteration(body).contents
+        found = self.carried.learn(after)
+        self.carried.learn_bounds(self.entered, after)
+        return found
 
     def rewind(self) -> None:
         """Go back to the contents before the loop."""
@@ -123,6 +127,7 @@ class Looping:
         self.rewind()
         k = emit.number(emit.tensor(body.inputs[0]), "iteration")
         self.knowledge.lowest[str(k)] = 0
+        emit.most[str(k)] = COUNT
         parts = carried.divided(body.inputs[2:])
         carried.share(parts)
         later = self.knowledge.less(0, k)
@@ -133,6 +138,7 @@ class Looping:
             made[key, part] = carried.made((key, part), slot, held, present, made)
             self._set(key, part, made[key, part])
         carried.hand_on(made)
+        carried.bound(made)
         self.entered = made
         if self.length is not None:
             inside = self.knowledge.path = inside.taking(core.within(k, self.length))
@@ -326,7 +332,8 @@ class Looping:
                 present = some if carried.is_late((key, part)) else None
                 made[key, part] = carried.made((key, part), slot, outputs, present, made)
                 self._set(key, part, made[key, part])
-        self.carried.hand_on(made)
+        carried.hand_on(made)
+        carried.bound(made)
 
     def _hand_over(self) -> None:
         """Go on in the handler that takes the exception of the last iteration."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from hagane.frontends.capture.emitting.emitter import only_item
+from hagane.frontends.capture.emitting.exact import only_item
 from hagane.frontends.capture.flow.lists import is_data
 from hagane.frontends.capture.flow.mathematics import DOMAINS, FUNCTIONS, OPERATORS, RANGES, TRUTHS
 from hagane.frontends.capture.flow.mixtures import NUMPY, kinds_of_result, refuse_narrow
@@ -155,9 +155,11 @@ class Numbers(Paths):
         return self.emit.number(self.emit.tensor(made), "whole")
 
     def _whole(self, name: str, left: Dim, right: Dim) -> Expr:
-        return self.emit.number(
-            self.core.op(name, self.emit.size(left), self.emit.size(right)), "whole"
-        )
+        operands = [self.emit.size(left), self.emit.size(right)]
+        made = self.core.op(name, *operands)
+        if name == "Pow":
+            made = self.emit.fitting(name, operands, made)
+        return self.emit.number(made, "whole")
 
     # Functions.
 
@@ -207,7 +209,8 @@ class Numbers(Paths):
                 bad = self.emit.truth(self.core.op(test, tensor), str(self.core.new_truth().data))
                 self.core.fail_where(Truth(bad), error, f"cannot convert float {text} to integer")
         rounded = self.core.op(rounding, tensor) if rounding else tensor
-        return self.emit.number(self.core.op("Cast", rounded, to=ir.DataType.INT64), name)
+        whole = self.core.op("Cast", rounded, to=ir.DataType.INT64)
+        return self.emit.number(self.emit.as_wide(tensor, whole), name)
 
     def _float(self, value: Value = 0.0) -> Value:
         if isinstance(value, Truth):
