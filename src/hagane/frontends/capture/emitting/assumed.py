@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
-from hagane.frontends.capture.emitting.emitter import (
+from hagane.frontends.capture.emitting.exact import (
     GraphEmitter,
     false_or_failing,
     only_item,

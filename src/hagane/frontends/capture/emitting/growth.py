@@ -61,7 +61,7 @@ K = TypeVar("K")
 def growth(emitter: ScopedEmitter, value: Dim | Fraction, names: frozenset[str]) -> Growth | None:
     """Return how far a number is from those under some names; None where it may be anywhere."""
     if not isinstance(value, Expr):
-        return Growth(_ZERO, _ZERO, Fraction(abs(value)))
+        return Growth(_ZERO, _ZERO, abs(Fraction(value)))
     remainder = split_remainder(value)
     if remainder is not None:
         found = growth(emitter, remainder[1], names)
