@@ -110,3 +110,30 @@ def test_sizes_are_compared_with_tuples() -> None:
     model = hagane.capture(function, x="float32[b, n, 4]")
     x = np.ones((2, 3, 4), "f")
     assert (hagane.InferenceSession(model).run(None, {"x": x})[0] == 2).all()
+
+
+class Listed(list[Any]):
+    pass
+
+
+class Row(tuple[Any, ...]):
+    pass
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.mean(Listed([0, 1])),
+        lambda x: x.sum(dim=Row((0, 1))),
+        lambda x: x.reshape(Listed([-1, 2])),
+        lambda x: x.permute(Listed([1, 0])),
+        lambda x: torch.cat(Listed([x, x])),
+        lambda x: torch.stack(Row((x, x))),
+        lambda x: x[Listed([0, 1])],
+        lambda x: torch.nn.functional.pad(x, Listed([1, 1])),
+        lambda x: torch.nn.functional.max_pool2d(x[None, None], Listed([2, 2])),
+    ],
+)
+def test_functions_take_objects_of_classes_of_lists(call: Any) -> None:
+    x = torch.arange(16.0).reshape(4, 4)
+    assert torch.equal(hagane.compile(call, fullgraph=True)(x), call(x))

@@ -12,7 +12,7 @@ import torch
 from hagane.checking import SCRIPT, Request, check_source
 from hagane.frontends.libraries.names.left_out import LEFT_OUT
 from hagane.frontends.libraries.table import Table
-from hagane.frontends.libraries.torch import signatures, stubs
+from hagane.frontends.libraries.torch.published import signatures, stubs
 from hagane.frontends.libraries.torch.table import TORCH
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -149,3 +150,23 @@ def test_messages_name_what_was_expected_and_a_remedy(call: str, folder: Path) -
     found = inferred(wrong, folder, False)
     assert len(found.errors) == 1
     assert MESSAGES[call] in found.errors[0]
+
+
+def _share(sections_: list[Section], part: int) -> list[Call]:
+    """Return one call of so many of each section, of other ones as calls come and go."""
+    calls = [call for section in sections_ for call in section.calls]
+    return [call for call in calls if crc32(str(call).encode()) % part == 0]
+
+
+def test_a_share_of_the_calls_of_all_sections_has_the_types_of_pytorch(folder: Path) -> None:
+    """Most sections are left to the long tests; a fault in one of them shows here."""
+    calls = _share(SECTIONS, 12)
+    assert len(calls) > 150
+    wrong = [disagreement(call, folder) for call in calls]
+    assert [line for line in wrong if line] == []
+
+
+def test_a_share_of_all_calls_that_pytorch_refuses_are_errors(folder: Path) -> None:
+    calls = _share(REFUSED, 3)
+    assert len(calls) > 100
+    assert [str(c) for c in calls if not inferred(c, folder, False).errors] == []

@@ -21,6 +21,11 @@ _HANDING = frozenset(
      "Squeeze", "Expand", "Gather", "Slice", "Concat", "CumSum")
 )  # fmt: skip
 
+# Operators whose results are elements of their first operand.
+_MOVING = frozenset(
+    ("Cast", "Identity", "Reshape", "Expand", "Unsqueeze", "Squeeze", "Slice", "Gather")
+)
+
 
 def rounds(node: ir.Node) -> bool:
     """Whether ONNX Runtime may round an integer of a node."""
@@ -42,7 +47,7 @@ def power(node: ir.Node, known: dict[str, Any]) -> Any:
     assert base is not None
     dtype = base.dtype
     assert dtype is not None
-    given = _known(exponent)
+    most = _most(exponent)
     left: Any = op("Cast", exponent, to=dtype)
     one, two = (np.array(n, dtype.numpy()) for n in (1, 2))
 
@@ -51,7 +56,7 @@ def power(node: ir.Node, known: dict[str, Any]) -> Any:
         return div(left, two), mul(square, square), mul(found, where(is_odd, square, one))
 
     found: Any = op("Expand", one, op("Shape", add(base, left)))
-    if given is None or not given.size:
+    if most is None:
         last = loop(
             None,
             _any_above_zero(left),
@@ -60,7 +65,7 @@ def power(node: ir.Node, known: dict[str, Any]) -> Any:
         )
         return last[2]
     square: Any = base
-    for _ in range(int(given.max()).bit_length()):
+    for _ in range(most.bit_length()):
         left, square, found = step(left, square, found)
     return found
 
@@ -70,6 +75,24 @@ def _any_above_zero(x: Any) -> Any:
         "ReduceMax", op("Cast", op("Reshape", x, np.array([-1])), to=ir.DataType.INT64), keepdims=0
     )
     return op("Greater", most, np.array(0, np.int64))
+
+
+def _most(value: ir.Value | None) -> int | None:
+    """Return a bound of exponents from above; None where the graph tells none."""
+    known = _known(value)
+    if known is not None and known.size:
+        return max(0, int(known.max()))
+    node = None if value is None else value.producer()
+    if node is None:
+        return None
+    bounds = [_most(one) for one in node.inputs]
+    if node.op_type == "Min":
+        return min((bound for bound in bounds if bound is not None), default=None)
+    if node.op_type in _MOVING:
+        return bounds[0]
+    if node.op_type == "Where" and bounds[1] is not None and bounds[2] is not None:
+        return max(bounds[1], bounds[2])
+    return None
 
 
 def total(node: ir.Node, known: dict[str, Any]) -> Any:

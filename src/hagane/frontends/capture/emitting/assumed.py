@@ -9,11 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.errors import TypeInferenceError
-from hagane.frontends.capture.emitting.exact import (
-    GraphEmitter,
-    false_or_failing,
-    only_item,
-)
+from hagane.frontends.capture.emitting.emitter import GraphEmitter, false_or_failing
+from hagane.frontends.capture.emitting.exact import only_item
 from hagane.frontends.capture.emitting.scope import Scope
 from hagane.frontends.capture.emitting.terms import as_value
 from hagane.frontends.python.report.findings import CheckError

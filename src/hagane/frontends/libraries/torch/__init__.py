@@ -56,7 +56,7 @@ from hagane.frontends.libraries.torch.layers import attending as layers_attendin
 from hagane.frontends.libraries.torch.layers import normalising as layers_normalising
 from hagane.frontends.libraries.torch.published.element_types import checked
 from hagane.frontends.libraries.torch.published.layouts import lay
-from hagane.frontends.libraries.torch.signatures import fitting
+from hagane.frontends.libraries.torch.published.signatures import fitting
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training import (
     casting,

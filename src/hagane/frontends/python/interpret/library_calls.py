@@ -12,9 +12,12 @@ from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
+    Bound,
     Choice,
+    Class,
     DictRef,
     Fields,
+    Instance,
     LibraryMethod,
     ListRef,
     Many,
@@ -146,7 +149,17 @@ class LibraryCalls(OpenNumbers):
         return self._with_known(values[:count], named, run, name)
 
     def unwrap(self, value: Value) -> Value:
-        """Return lists and dictionaries of the program as Python's own, for library functions."""
+        """Return lists and dictionaries of the program as Python's own, for library functions.
+
+        So are objects of its own classes of lists and tuples that do not say how they are read.
+        """
+        if isinstance(value, Instance) and isinstance(value.cls, Class):
+            items = self.inherited(value)
+            plain = isinstance(items, ListRef | tuple)
+            reading = ("__getitem__", "__iter__", "__len__")
+            if not plain or any(isinstance(self.method_of(value, n), Bound) for n in reading):
+                return value
+            return self.unwrap(items)
         if isinstance(value, ListRef | SetRef):
             content = self.heap[value]
             if isinstance(content, Many):

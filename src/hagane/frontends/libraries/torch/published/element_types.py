@@ -17,7 +17,7 @@ from importlib.resources import files
 from hagane.errors import HaganeError
 from hagane.frontends.libraries.torch.operands import is_scalar, result_dtype
 from hagane.frontends.libraries.torch.published.overflow import refuse_overflow
-from hagane.frontends.libraries.torch.signatures import METHODS
+from hagane.frontends.libraries.torch.published.signatures import METHODS
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import DType, Tensor, Value

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.torch.operands import category
-from hagane.frontends.libraries.torch.signatures import METHODS
+from hagane.frontends.libraries.torch.published.signatures import METHODS
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import dtype_name

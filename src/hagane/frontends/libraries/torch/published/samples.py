@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any
 
 from hagane.frontends.libraries.torch.published.element_types import TEXTS, TYPES, texts_of, written
-from hagane.frontends.libraries.torch.signatures import METHODS, table
+from hagane.frontends.libraries.torch.published.signatures import METHODS, table
 from hagane.frontends.libraries.torch.table import TORCH
 
 _MOST = 24  # samples of an operator for each type

@@ -1,8 +1,9 @@
 """Signatures of PyTorch's own functions, as its type stubs and schemas tell them.
 
-``python -m hagane.frontends.libraries.torch.stubs`` writes the table ``signatures.txt``, which
-``signatures.py`` reads; it needs an installed PyTorch. Only functions that
-PyTorch's parser of arguments reads are listed: those in plain Python have no types of their own.
+``python -m hagane.frontends.libraries.torch.published.stubs`` writes the table
+``signatures.txt``, which ``signatures.py`` reads; it needs an installed PyTorch. Only functions
+that PyTorch's parser of arguments reads are listed: those in plain Python have no types of their
+own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from hagane.frontends.libraries.torch.signatures import METHODS, PLAIN, as_method, parameters_of
+from hagane.frontends.libraries.torch.published.signatures import (
+    METHODS,
+    PLAIN,
+    as_method,
+    parameters_of,
+)
 from hagane.frontends.libraries.torch.table import TORCH
 
 # Kinds of arguments by the names that stubs and schemas have for them; all others are any.
