@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from tests.native.models import compare, compiled, every_low_precision_level, model, session
+from tests.native.models import (
+    compare,
+    compiled,
+    every_low_precision_level,
+    model,
+    refused,
+    session,
+)
 from tests.native.test_quads import TYPES, both, draw_bytes, every_type, within_a_unit
 
 FEW = settings(max_examples=5)
@@ -183,3 +190,50 @@ def test_means_of_images_are_rounded_after_the_zero_point(
         session(proto, instructions=level).run(None, feed), expected, strict=True
     ):
         np.testing.assert_array_equal(left, right)
+
+
+@every_low_precision_level
+@pytest.mark.parametrize("between", [True, False])
+@pytest.mark.parametrize("scales", [(0.05, 0.7, 0.02), (0.1, 0.05, 0.02)])
+def test_products_and_sums_of_bytes_are_rounded_one_after_the_other(
+    level: str, between: bool, scales: tuple[float, float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HAGANE_CFLAGS", "-O2")  # (from which on compilers make one step of two)
+    # (Many results lie between two numbers, where a product and a sum in one step do not.)
+    small, zero = np.array(np.float32(0.01)), np.int8(0)
+    constants = {"small": small, "none": zero, "w": draw_bytes((24, 24, 1, 1), TYPES[1], 1)}
+    points = {"a": 3, "b": 128, "c": 78}
+    for name, scale in zip("abc", scales, strict=True):
+        constants |= {f"s{name}": np.array(np.float32(scale)), f"z{name}": np.uint8(points[name])}
+    feed = {name: draw_bytes((1, 24, 9, 7), TYPES[0], i) for i, name in enumerate("xy")}
+    of = {"a": "x", "b": "y"}
+    nodes = []
+    if between:
+        of = {"a": "xq", "b": "yq"}
+        nodes += [
+            helper.make_node(
+                "QLinearConv", [x, "small", "za", "w", "small", "none", f"s{name}", f"z{name}"],
+                [of[name]],
+            )
+            for x, name in zip("xy", "ab", strict=True)
+        ]  # fmt: skip
+    nodes += [
+        helper.make_node("DequantizeLinear", [of[name], f"s{name}", f"z{name}"], [name])
+        for name in "ab"
+    ]
+    for operator in ("Add", "Sub", "Mul"):
+        nodes += [
+            helper.make_node(operator, ["a", "b"], [f"{operator}_real"]),
+            helper.make_node("QuantizeLinear", [f"{operator}_real", "sc", "zc"], [operator]),
+        ]
+    both_sides = [of["a"], "sa", "za", of["b"], "sb", "zb", "sc", "zc"]
+    nodes.append(helper.make_node("QLinearMul", both_sides, ["QLinearMul"], domain="com.microsoft"))
+    names = ["Add", "Sub", "Mul", "QLinearMul"]
+    proto = model(nodes, feed, names, constants)
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    expected = onnxruntime.InferenceSession(proto.SerializeToString(), plain).run(None, feed)
+    made = session(proto, instructions=level)
+    for name, left, right in zip(names, made.run(None, feed), expected, strict=True):
+        np.testing.assert_array_equal(left, right, err_msg=name)
+    assert refused(made) == {}

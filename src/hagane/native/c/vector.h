@@ -140,6 +140,30 @@ EACH_LANE(v_ceil, ceilf)
 #undef EACH_LANE
 #endif
 
+/* x, rounded before it becomes a summand: a compiler would join a product and a sum to one step. */
+INLINE vf v_alone(vf x) {
+#if defined(__AVX512F__)
+  __m512 y = (__m512)x;
+  __asm__("" : "+v"(y));
+  return (vf)y;
+#elif defined(__AVX2__)
+  __m256 y = (__m256)x;
+  __asm__("" : "+x"(y));
+  return (vf)y;
+#elif !defined(__x86_64__) /* (which has no such step without AVX2) */
+  __asm__("" : "+m"(x));
+#endif
+  return x;
+}
+INLINE float s_alone(float x) {
+#if defined(__x86_64__)
+  __asm__("" : "+x"(x));
+#else
+  __asm__("" : "+m"(x));
+#endif
+  return x;
+}
+
 /* NaN in either operand gives NaN, as NumPy and ONNX have it; a chain of them is shorter through the second. */
 INLINE vf v_max(vf a, vf b) { return v_sel(a != a, a, v_max2(a, b)); }
 INLINE vf v_min(vf a, vf b) { return v_sel(a != a, a, v_min2(a, b)); }

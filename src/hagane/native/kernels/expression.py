@@ -158,6 +158,26 @@ def _takes_long(expression: Expression) -> bool:
     return own or any(map(_takes_long, expression.arguments))
 
 
+def stepwise(expression: Expression, *, summed: bool = False) -> Expression:
+    """Return an expression whose products are rounded before they become summands.
+
+    A compiler makes one step of a product and a sum, which is more exact, but not what operators
+    one after the other compute: what lies between two bytes is then rounded to the other one.
+
+    Args:
+        expression: Any.
+        summed: Whether it is part of a summand.
+    """
+    if not isinstance(expression, Apply):
+        return expression
+    text = expression.template
+    sums = summed or " + " in text or " - " in text
+    arguments = tuple(stepwise(argument, summed=sums) for argument in expression.arguments)
+    if summed and " * " in text and expression.dtype == FLOAT32:
+        text = f"v_alone({text})"
+    return replace(expression, template=text, arguments=arguments)
+
+
 def divides_integers(expression: Expression) -> bool:
     """Whether an integer is divided by a number that may be zero, which is a failure of the kernel."""
     if not isinstance(expression, Apply):

@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from hagane.native.kernels.expression import FLOAT32, Apply, Constant, Expression, Leaf
+from hagane.native.kernels.expression import (
+    FLOAT32,
+    Apply,
+    Constant,
+    Expression,
+    Leaf,
+    stepwise,
+)
 from hagane.native.kernels.kernel import Body, work_of
 from hagane.native.kernels.recorder import labelled
 from hagane.native.kernels.tensor import Blocked
@@ -80,7 +87,8 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
         quotient = "v_over({0}, {1}, {3})"  # a division takes as long as ten products
         arguments += (Constant(float(1 / np.float32(scale.value)), FLOAT32),)
     text = f"v_quantize({quotient}, {{2}}, {least}.f, {most}.f)"
-    expression = Apply(text, arguments, dtype)
+    steps = (stepwise(arguments[0]), *arguments[1:])
+    expression = Apply(text, steps, dtype)
     in_blocks = isinstance(found, Blocked) or (isinstance(found, Lazy) and found.blocked)
     if not in_blocks:
         _keep(low, node, expression)
@@ -91,7 +99,7 @@ def lower_quantize(low: Lowering, node: ir.Node) -> None:
         text = f"v_quantize({quotient}, {{2}}, {least - point}.f, {most - point}.f)"
         assert isinstance(arguments[2], Constant)
         less = Constant(arguments[2].value - point, FLOAT32)  # (which may be in the sum)
-        terms = (*arguments[:2], less, *arguments[3:])
+        terms = (*steps[:2], less, *steps[3:])
         blocks = shorts.blocks(low.facts.level.lanes)
         emit_image(low.recorder, _label(found, node), Apply(text, terms, INT16), blocks)
         low.forms.shorts[out] = shorts

@@ -137,7 +137,7 @@ def _sums(
         pixel, piece = divmod(i * _PIECE, used)
         at = pixel * lanes + piece
         first, second = (
-            f"(v_load_u8({name} + {at}) - v_set1({float_text(zero)})) * v_set1({float_text(scale)})"
+            f"v_alone((v_load_u8({name} + {at}) - v_set1({float_text(zero)})) * v_set1({float_text(scale)}))"
             for name, (scale, zero) in (("a", a), ("b", b))
         )
         lines += [
