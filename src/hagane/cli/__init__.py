@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import os
 import sys
@@ -15,6 +14,7 @@ import typer
 
 import hagane
 from hagane.errors import HaganeError
+from hagane.machine.whole_files import NO_ROOM
 
 # Subcommand -> (module, help). Each module has a function ``command``; a typer.Typer named
 # ``app`` instead makes a group of subcommands.
@@ -98,7 +98,6 @@ def _as_written(command: Any) -> Any:
 
 
 _LONGEST_NAME = 200  # characters of a path that an error shows
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # writes, whose errors name no file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -119,13 +118,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(1) from None  # as Click ends where the reader of the output is gone
     except OSError as error:
         # A path that cannot be used, where the subcommand did not say so itself, or a full disk.
-        if error.filename is None and error.errno not in _NO_ROOM:
+        if error.filename is None and error.errno not in NO_ROOM:
             raise
         from hagane.cli.terminal.width import show
 
         name = str(error.filename or "")
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-        what = f"cannot use '{name}'" if name else "cannot write"
+        verb = "write" if error.errno in NO_ROOM else "use"
+        what = f"cannot {verb} '{name}'" if name else f"cannot {verb}"
         show(f"hagane: error: {what}: {error.strerror}", sys.stderr)
         raise SystemExit(2) from None
 

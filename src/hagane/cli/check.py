@@ -23,6 +23,7 @@ from hagane.frontends.python.report.render import (
 )
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import Place
+from hagane.machine.whole_files import write_whole
 from hagane.reviewing.baseline import read_baseline, write_baseline
 from hagane.reviewing.cache import ResultCache, cache_folder
 from hagane.reviewing.files import Target, real, sources, targets_of
@@ -335,6 +336,6 @@ def _asked(inputs: list[str], make: str, sizes: list[str]) -> Asked:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise InvalidArgument(f"--sarif: cannot write '{path}' ({error.strerror})") from None

@@ -12,6 +12,7 @@ import typer
 from hagane.cli.terminal.progress import working
 from hagane.cli.terminal.simulated import simulating
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import write_whole
 
 app = typer.Typer(no_args_is_help=True, help="Try a Kubernetes scheduler on a simulated cluster.")
 
@@ -110,7 +111,7 @@ def compare(
     if plot is not None:
         from hagane.tools.cluster.report import plots
 
-        plot.write_text(plots.plot(found, str(a), str(b), confidence), encoding="utf-8")
+        write_whole(plot, plots.plot(found, str(a), str(b), confidence))
     if as_json:
         metrics = {d.metric: d.to_json() for d in found}
         print(json.dumps({"a": str(a), "b": str(b), "seeds": seeds, "metrics": metrics}))

@@ -27,6 +27,7 @@ from hagane.graph.page import to_html
 from hagane.graph.places import line_of, place_of, short
 from hagane.graph.types import TensorType, Type
 from hagane.graph.walk import all_graphs, all_nodes
+from hagane.machine.whole_files import write_whole
 from hagane.ops import GraphTypes
 from hagane.ops.cost import flops
 from hagane.passes import LACKING, PASSES, Change
@@ -103,7 +104,7 @@ def command(
         types, changes = simplify(loaded, types)
     if graph is not None:
         drawn = to_html(loaded) if graph.suffix in (".html", ".htm") else to_svg(loaded)
-        graph.write_text(drawn, encoding="utf-8")
+        write_whole(graph, drawn)
     if text:
         print(to_text(loaded))
         return

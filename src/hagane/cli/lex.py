@@ -14,6 +14,7 @@ import typer
 from hagane.errors import InvalidArgument, NoSuchFile
 from hagane.lexgen import Lexer, diagnose
 from hagane.lexgen.lexing.draw import draw_stages
+from hagane.machine.whole_files import write_whole
 
 
 def command(
@@ -96,7 +97,7 @@ def command(
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise InvalidArgument(f"cannot write '{path}': {error.strerror}") from None
 

@@ -13,6 +13,7 @@ import typer
 
 from hagane.cli.terminal.width import show, terminal_width
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
+from hagane.machine.whole_files import write_whole
 from hagane.tools.prob.claims.checker import check, load_program, solve
 from hagane.tools.prob.claims.export import export_prism
 from hagane.tools.prob.claims.verdict import Report, Verdict
@@ -212,7 +213,7 @@ def _load(file: Path, at: list[str] | None = None) -> Program:
 
 def _write(option: str, path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise InvalidArgument(f"{option}: cannot write '{path}' ({error.strerror})") from None
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hagane.machine.whole_files import write_whole
+
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 
@@ -56,7 +58,7 @@ def curves(
 
     found = load_curves(file)
     if page is not None:
-        page.write_text(drawing(found), encoding="utf-8")
+        write_whole(page, drawing(found))
     ends = {curve.name: bootstrap([curve.returns[:, -1]]) for curve in found}
     if as_json:
         facts = {

@@ -13,6 +13,7 @@ import typer
 
 from hagane.cli.terminal.width import show, terminal_width
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import write_whole
 from hagane.tools.rtl import Budget, Result, cover, read_sources, to_json
 from hagane.tools.rtl.circuit.elaborate import find_top
 from hagane.tools.rtl.report import write_report
@@ -105,12 +106,12 @@ def cover_command(
             any_start=power_on == "any",
         )
     if out is not None:
-        (out / "tests.csv").write_text(result.csv, encoding="utf-8")
-        (out / "tb.sv").write_text(result.testbench, encoding="utf-8")
-        (out / f"test_{top}.py").write_text(result.cocotb, encoding="utf-8")
+        write_whole(out / "tests.csv", result.csv)
+        write_whole(out / "tb.sv", result.testbench)
+        write_whole(out / f"test_{top}.py", result.cocotb)
         if result.ports:
-            (out / f"{top}_ports.sv").write_text(result.ports, encoding="utf-8")
-        (out / "report.html").write_text(write_report(result), encoding="utf-8")
+            write_whole(out / f"{top}_ports.sv", result.ports)
+        write_whole(out / "report.html", write_report(result))
     if as_json:
         print(json.dumps(to_json(result), indent=2))
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import inspect
 import sys
 import traceback
@@ -15,8 +14,7 @@ import typer
 import hagane
 from hagane.errors import HaganeError, InvalidArgument, NoSuchFile
 from hagane.frontends.python.enter.explore import import_program, place_of
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from hagane.machine.whole_files import NO_ROOM
 
 
 def command(
@@ -74,7 +72,7 @@ def command(
         print(f"hagane train: {told}{_going_on(trainer)}", file=sys.stderr)
         raise typer.Exit(130) from None
     except Exception as error:  # of the program: its frames begin here
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
             notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
             told = f"{error.strerror} in '{trainer.out}'{notes}"
             print(f"hagane: error: {told}{_going_on(trainer)}", file=sys.stderr)

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.graph.names import separate_names
 from hagane.graph.walk import all_graphs
+from hagane.machine.whole_files import write_whole, written_whole
 
 # The newest file format that released runtimes read; onnx itself may already write a later one.
 MAX_IR_VERSION = 13
@@ -76,13 +77,16 @@ def write(
     if ort_format:
         from hagane.graph.ort_written import write_ort
 
-        path.write_bytes(write_ort(ir.to_proto(copy)))
-    elif external_data or weights or size > _EMBEDDED_LIMIT:
-        ir.save(
-            copy,
-            path,
-            external_data=weights or f"{path.name}.data",
-            size_threshold_bytes=smallest,
+        write_whole(path, write_ort(ir.to_proto(copy)))
+        return
+    outside = external_data or weights or size > _EMBEDDED_LIMIT
+    name = (weights or f"{path.name}.data") if outside else None
+    if name is not None and (Path(name).is_absolute() or ".." in Path(name).parts):
+        raise InvalidArgument(
+            f"weights lie in the folder of their model, or below it: expected a name for '{path}' "
+            f"without '..', got '{name}'"
         )
-    else:
-        ir.save(copy, path)
+    with written_whole(path) as begun:
+        if name is not None:
+            (begun.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        ir.save(copy, begun, external_data=name, size_threshold_bytes=smallest)

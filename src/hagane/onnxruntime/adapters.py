@@ -18,6 +18,7 @@ import onnx_ir as ir
 from hagane.errors import InvalidModel
 from hagane.graph.flat import Table, root_of
 from hagane.graph.flat_written import NewTable, Number, Numbers, written
+from hagane.machine.whole_files import write_whole
 from hagane.onnxruntime.raised import BoundError
 from hagane.onnxruntime.values import OrtValue
 
@@ -83,7 +84,7 @@ class AdapterFormat:
             }
         )
         try:
-            Path(file_path).write_bytes(written(root, _IDENTIFIER))
+            write_whole(file_path, written(root, _IDENTIFIER))
         except OSError as error:
             raise BoundError(f"Failed to open file: '{file_path}' for writing: {error}") from None
 

@@ -19,6 +19,7 @@ from onnx import TensorProto, numpy_helper
 
 from hagane.errors import InvalidArgument, KernelError, NoSuchFile
 from hagane.graph import load, to_proto, verify
+from hagane.machine.whole_files import write_whole
 from hagane.onnxruntime.devices import OrtExternalInitializerInfo
 from hagane.onnxruntime.enums import OrtCompileApiFlags
 from hagane.onnxruntime.options import SessionOptions
@@ -96,7 +97,7 @@ class ModelCompiler:
             if target.exists() and self._flags & OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS:
                 raise KernelError(f"the compiled model '{target}' exists already; remove it first")
             data = self._made(target.parent).SerializeToString()
-            target.write_bytes(data)
+            write_whole(target, data)
 
     def compile_to_bytes(self) -> bytes:
         """Return the model; a file for weights lies in the current folder."""
@@ -165,7 +166,7 @@ class ModelCompiler:
         for tensor in proto.graph.initializer:
             self._settle(tensor, weights[tensor.name], content)
         if self._outside:
-            (folder / self._outside).write_bytes(content)
+            write_whole(folder / self._outside, bytes(content))
         return proto
 
     def _settle(self, tensor: TensorProto, array: Any, content: bytearray) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import onnx
 
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import written_whole
 from hagane.onnxruntime.raised import as_theirs, offered_not
 from hagane.ship.quantize import QuantizeOptions, Scheme, quantize
 
@@ -159,7 +160,8 @@ def quantize_dynamic(model_input: Any, model_output: Any, *_: Any, **__: Any) ->
 def quant_pre_process(input_model: Any, output_model_path: Any, **_: Any) -> None:
     """Write the model as it is: ``quantize_static`` prepares it itself."""
     model = input_model if isinstance(input_model, onnx.ModelProto) else onnx.load(input_model)
-    onnx.save(model, output_model_path)
+    with written_whole(output_model_path) as path:
+        onnx.save(model, path)
 
 
 OFFERED = (

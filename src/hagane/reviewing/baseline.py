@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.report.findings import Problem
+from hagane.machine.whole_files import write_whole
 from hagane.reviewing.cells import notebook_of
 from hagane.reviewing.files import real
 
@@ -53,10 +54,8 @@ def write_baseline(path: Path, problems: Iterable[Problem], root: Path) -> int:
     counted = Counter(fingerprint(problem, root) for problem in problems)
     entries = [[*json.loads(one), count] for one, count in sorted(counted.items())]
     try:
-        path.write_text(
-            json.dumps({"version": _VERSION, "findings": entries}, indent=1) + "\n",
-            encoding="utf-8",
-        )
+        text = json.dumps({"version": _VERSION, "findings": entries}, indent=1)
+        write_whole(path, text + "\n")
     except OSError as error:
         raise InvalidArgument(
             f"--write-baseline: cannot write '{path}' ({error.strerror})"

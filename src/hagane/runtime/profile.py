@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hagane.graph.types import TensorType
+from hagane.machine.whole_files import write_whole
 from hagane.ops.schema import type_string
 from hagane.ops.values import array_dtype, describe_value
 from hagane.runtime.backends.reference import ReferencePart
@@ -208,7 +208,7 @@ class ProfileReport:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a file that Perfetto and ``chrome://tracing`` show."""
-        Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
+        write_whole(path, json.dumps(self.trace()))
 
     def __str__(self) -> str:
         """Return a table, longest first."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.machine import Lock, NoCompiler
+from hagane.machine.whole_files import write_whole
 from hagane.native.ready.caller import Caller, make_entry
 from hagane.runtime.chosen import is_native, level_of, threads_of
 from hagane.runtime.device import CPU
@@ -446,8 +447,7 @@ class InferenceSession:
 
         stamp = time.strftime("%Y-%m-%d_%H-%M-%S")
         path = f"{self._options.profile_file_prefix}_{stamp}.json"
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self._profile.trace(), file)
+        write_whole(path, json.dumps(self._profile.trace()))
         return path
 
     def __getstate__(self) -> Any:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.machine import NoCompiler, data_folder, processor_name
+from hagane.machine.whole_files import write_whole
 from hagane.native import (
     Choice,
     Choices,
@@ -78,15 +77,7 @@ class TuningCache:
         text = json.dumps({"format": _FORMAT, "processors": processors}, indent=1, sort_keys=True)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix="choices-")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(text)
-                os.replace(name, self.path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(name)
-                raise
+            write_whole(self.path, text)
         except OSError as error:
             self._notice(f"it cannot be written ({error}): what was measured is not kept")
 

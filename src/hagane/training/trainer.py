@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import remove_begun
 from hagane.nn.reporter import Reporter
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.alone import alone
 from hagane.training.expected import fail, need
 from hagane.training.extension import PRIORITY_READER
 from hagane.training.extensions.snapshots import Snapshot, load_newest, save_at_error
-from hagane.training.extensions.whole_files import remove_begun
 from hagane.training.saved import optional
 from hagane.training.triggers import IntervalTrigger, ManualScheduleTrigger, get_trigger
 

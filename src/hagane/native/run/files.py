@@ -11,10 +11,8 @@ import hashlib
 import json
 import os
 import platform
-import tempfile
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import numpy as np
 
 from hagane.errors import InvalidModel, NoSuchFile, UnsupportedModel
 from hagane.machine import CodeCache, cpu_features
+from hagane.machine.whole_files import written_whole
 from hagane.native.run.codec import Reader, Writer
 from hagane.native.run.compiled import Compiled, Source, Weight
 
@@ -65,26 +64,18 @@ def save_compiled(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "kernels.so": compiled.library.read_bytes(),
         "engine.so": compiled.engine.read_bytes(),
     }
-    path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-            checksums: dict[str, str] = {}
+    with written_whole(path) as begun, zipfile.ZipFile(begun, "w") as archive:
+        checksums: dict[str, str] = {}
 
-            def add(member: str, content: bytes) -> None:
-                checksums[member] = hashlib.sha256(content).hexdigest()
-                archive.writestr(member, content)
+        def add(member: str, content: bytes) -> None:
+            checksums[member] = hashlib.sha256(content).hexdigest()
+            archive.writestr(member, content)
 
-            for member, content in members.items():
-                add(member, content)
-            for number, source in enumerate(compiled.sources):
-                add(f"sources/{number}", np.ascontiguousarray(source.array).tobytes())
-            archive.writestr(_CHECKSUMS, json.dumps(checksums))
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
+        for member, content in members.items():
+            add(member, content)
+        for number, source in enumerate(compiled.sources):
+            add(f"sources/{number}", np.ascontiguousarray(source.array).tobytes())
+        archive.writestr(_CHECKSUMS, json.dumps(checksums))
 
 
 def load_compiled(path: str | os.PathLike[str]) -> Compiled:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument, MissingExtra
+from hagane.machine.whole_files import written_whole
 from hagane.nn.serializers.archive import SnapshotError, SnapshotSizeError, difference, into
 from hagane.nn.serializers.serializer import Deserializer, Serializer
 
@@ -111,7 +112,8 @@ def save_hdf5(filename: Any, obj: Any, compression: Any = 4) -> None:
         obj: A link, an optimizer, a trainer, …
         compression: How arrays are compressed.
     """
-    with _h5py().File(filename, "w") as file:
+    library = _h5py()
+    with written_whole(filename) as path, library.File(path, "w") as file:
         file.attrs["version"] = 1
         HDF5Serializer(file, compression=compression).save(obj)
 

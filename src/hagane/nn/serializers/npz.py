@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import written_whole
 from hagane.nn.serializers.archive import (
     Reader,
     SnapshotError,
@@ -62,7 +63,7 @@ def save_npz(file: Any, obj: Any, compression: bool = True) -> None:
     if hasattr(file, "write"):
         write(file, **serialize(obj))
         return
-    with open(file, "wb") as opened:
+    with written_whole(file) as path, open(path, "wb") as opened:
         write(opened, **serialize(obj))
 
 

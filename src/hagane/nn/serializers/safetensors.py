@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument, MissingExtra
+from hagane.machine.whole_files import written_whole
 from hagane.nn.serializers.archive import Reader, SnapshotError, difference
 from hagane.nn.serializers.npz import serialize
 
@@ -63,7 +64,8 @@ def save_safetensors(file: Any, obj: Any, metadata: Mapping[str, str] | None = N
     if hasattr(file, "write"):
         file.write(library.save(arrays, notes or None))
     else:
-        library.save_file(arrays, file, notes or None)
+        with written_whole(file) as path:
+            library.save_file(arrays, path, notes or None)
 
 
 class _Opened(Mapping[str, Any]):

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from hagane.errors import InvalidArgument, NoSuchFile, UnsupportedModel
+from hagane.machine.whole_files import written_whole
 from hagane.runtime import InferenceSession
 from hagane.ship.quantize.balance import fit_channels
 from hagane.ship.quantize.calibrate import Feed, checked_feeds, observe
@@ -153,7 +154,8 @@ def quantize(
         kept, after = _kept_layers(source, ranges, options, metric, before, order)
         values = before, after
     made = quantized_model(source, ranges, scheme, kept)
-    onnx.save(made, output)
+    with written_whole(output) as path:
+        onnx.save(made, path)
     slow, fast, spent = dict[str, float](), dict[str, float](), None
     if options.times:
         slow, whole = layer_times(source.model, source.layers, feeds[0])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.machine.whole_files import write_whole
 
 # Where bars of the page end, in decibels.
 _MOST_DB = 60.0
@@ -96,7 +97,7 @@ class Report:
             text = json.dumps(self.as_json(), indent=2) + "\n"
         else:
             text = self._page()
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
 
     def _page(self) -> str:
         rows = "\n".join(map(_row, self.layers))

@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hagane.machine.whole_files import write_whole
 from hagane.training.extension import Extension
-from hagane.training.extensions.whole_files import written_whole
 
 _WIDTH, _HEIGHT = 460, 240
 _LEFT, _BOTTOM, _TOP = 62, 28, 10
@@ -66,11 +66,7 @@ class CurvesPage(Extension):
         log = trainer.get_extension(self._log_report).log
         text = page_of(log, os.path.basename(os.path.abspath(trainer.out)), running=running)
         os.makedirs(trainer.out, exist_ok=True)
-        with (
-            written_whole(trainer.out, self._filename) as path,
-            open(path, "w", encoding="utf-8") as file,
-        ):
-            file.write(text)
+        write_whole(os.path.join(trainer.out, self._filename), text)
 
 
 def page_of(log: Sequence[Mapping[str, Any]], title: str, *, running: bool) -> str:

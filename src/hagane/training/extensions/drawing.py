@@ -8,11 +8,11 @@ import subprocess
 from typing import Any
 
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import write_whole
 from hagane.nn.autograd.configuration import config
 from hagane.nn.autograd.variable import Variable
 from hagane.nn.computational_graph import build_computational_graph
 from hagane.training.extension import Extension
-from hagane.training.extensions.whole_files import written_whole
 
 
 def is_graphviz_available() -> bool:
@@ -81,12 +81,8 @@ class DumpGraph(Extension):
             text = build_computational_graph(
                 [root], variable_style=self._styles[0], function_style=self._styles[1]
             ).dump()
-            with (
-                written_whole(trainer.out, self._filename) as path,
-                open(path, "w", encoding="utf-8") as file,
-            ):
-                file.write(text)
             path = os.path.join(trainer.out, self._filename)
+            write_whole(path, text)
             if is_graphviz_available():
                 image = os.path.splitext(path)[0] + ".png"
                 subprocess.run(["dot", "-Tpng", path, "-o", image], check=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import warnings
 from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any
 
+from hagane.machine.whole_files import write_whole
 from hagane.nn.reporter import DictSummary
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.expected import need_callable, texts
 from hagane.training.extension import Extension
-from hagane.training.extensions.whole_files import written_whole
 from hagane.training.triggers import get_trigger
 
 _logger = logging.getLogger("hagane.training")
@@ -102,5 +103,4 @@ class LogReport(Extension):
 
 def _write(folder: str, name: str, log: Any) -> None:
     """Write a log; the one that was there stays until the new one is whole."""
-    with written_whole(folder, name) as path, open(path, "w", encoding="utf-8") as file:
-        json.dump(log, file, indent=4)
+    write_whole(os.path.join(folder, name), json.dumps(log, indent=4))

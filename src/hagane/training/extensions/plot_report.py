@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import written_whole
 from hagane.nn.reporter import DictSummary
 from hagane.nn.serializers.serializer import Serializer
 from hagane.training.expected import need_callable, need_text, texts
 from hagane.training.extension import Extension
-from hagane.training.extensions.whole_files import written_whole
 from hagane.training.saved import serialize_interval
 from hagane.training.triggers import get_trigger
 
@@ -117,7 +117,7 @@ class PlotReport(Extension):
         if self._postprocess is not None:
             self._postprocess(figure, axes, self._summary)
         legend = axes.legend(bbox_to_anchor=(1.05, 1), loc=2, borderaxespad=0.0)
-        with written_whole(*os.path.split(path)) as begun:
+        with written_whole(path) as begun:
             figure.savefig(begun, bbox_extra_artists=(legend,), bbox_inches="tight")
 
     def serialize(self, serializer: Any) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import written_whole
 from hagane.nn.serializers.npz import save_npz
-from hagane.training.extensions.whole_files import written_whole
 
 # A worker whose trainer was killed has so long to write the snapshots that it got.
 _SECONDS_TO_END = 60.0
@@ -42,7 +42,8 @@ class Writer:
         An earlier file of that name stays until then, in every failure.
         """
         try:
-            with written_whole(outdir, filename) as path:
+            with written_whole(os.path.join(outdir, filename)) as begun:
+                path = str(begun)
                 savefun(path, target, **kwds)
                 if os.path.isfile(path):
                     with open(path, "rb") as written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from hagane.errors import InvalidArgument
+from hagane.machine.whole_files import written_whole
 from hagane.nn.autograd.variable import Variable
 from hagane.ops.definition import Array
 from hagane.training.extension import Extension
 from hagane.training.extensions.plot_report import PlotReport
-from hagane.training.extensions.whole_files import written_whole
 from hagane.training.triggers import get_trigger
 
 # Shares of a normal distribution below -3 to 3 standard deviations, with the extremes.
@@ -198,8 +199,8 @@ class VariableStatisticsPlot(Extension):
                 row = np.concatenate([np.atleast_1d(one) for one in found.values()])
                 sample.add(row, trainer.updater.iteration)
         if self._trigger(trainer) and self.available():
-            with written_whole(trainer.out, self._filename) as path:
-                self.save_plot_using_module(path)
+            with written_whole(os.path.join(trainer.out, self._filename)) as path:
+                self.save_plot_using_module(str(path))
 
     def save_plot_using_module(self, file_path: str, plt: Any = None) -> None:
         """Write the picture.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hagane.machine.whole_files import write_whole
 from hagane.tools.cluster.report.series import SERIES, sample
 from hagane.tools.cluster.sim.ports import Metrics
 from hagane.tools.cluster.sim.shares import GPU_RESOURCES
@@ -78,10 +79,8 @@ class Recorder:
 
     def write(self, path: Path) -> None:
         """Write the page."""
-        path.write_text(
-            page(self.sim.summary(), self.rows, self.names, self.frames, reasons(self.sim)),
-            encoding="utf-8",
-        )
+        found = reasons(self.sim)
+        write_whole(path, page(self.sim.summary(), self.rows, self.names, self.frames, found))
 
 
 def group_size(nodes: int) -> int:
