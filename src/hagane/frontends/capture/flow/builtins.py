@@ -285,7 +285,8 @@ class Calling(Iterators):
             if not isinstance(index, Expr):
                 return NONE
             place = self.lists.from_front(index, len(content))
-            if kind is ast.Store and isinstance(receiver, ListRef):
+            alone = all(isinstance(v, Tensor) or is_plain(v) for v in (*content, *value))
+            if kind is ast.Store and isinstance(receiver, ListRef) and alone:
                 self.core.heap[receiver] = self._either_set(content, place, value[0])
                 return None
             return self.core.compute(kind, receiver, place, *value)
