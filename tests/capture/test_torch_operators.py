@@ -36,7 +36,7 @@ def shapes(x: Any) -> Any:
         aten.index_put(x, [None, torch.tensor([0])], torch.tensor(2.0), True),
         aten.index_put_(x.clone(), [None, torch.tensor([0])], torch.tensor(2.0)),
         aten.index_put_(x.clone(), [x > 0], torch.tensor(2.0)),
-        aten.index_put_(x.clone(), [None, x[0] > -1], torch.ones(3, 2)),
+        aten.index_put_(x.clone(), [None, x[0] > x[0].median()], torch.ones(3, 2)),
         aten._to_copy.default(x, dtype=7), aten.sym_size.int(x, 1),
         aten.constant_pad_nd(x, [1, 0], 2.0), aten.embedding(x, torch.tensor([2, 0])),
         aten.full([2, 3], 1, dtype=torch.int32, layout=torch.strided, device=torch.device("cpu")),

@@ -63,6 +63,10 @@ def called(t: Core, self: Value, *arguments: Value, **keywords: Value) -> Value:
     assert isinstance(self, Instance)
     own = t.own_attribute(self, "forward")
     method = t.method_of(self, "forward") if own is MISSING else own
+    if method is MISSING:
+        name = self.cls.name.rpartition(".")[2]
+        t.fail("call", f"NotImplementedError: {name} has no forward, which a call of it runs",
+               remedy="define it, or call its items")  # fmt: skip
     return run(t, self, method, arguments, keywords)
 
 
