@@ -135,7 +135,7 @@ def flat(value: Any) -> list[Any]:
     return [y for x in value for y in flat(x)] if isinstance(value, list | tuple) else [value]
 
 
-@pytest.mark.filterwarnings("ignore:torch.lu is deprecated:UserWarning")
+@pytest.mark.filterwarnings("ignore:torch.lu:UserWarning")
 @pytest.mark.parametrize(
     "function",
     [integer_factors, narrow_integers, losses_of_integers, normalised_halves, weighted_covariance,
