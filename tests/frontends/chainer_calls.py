@@ -253,6 +253,7 @@ L.Classifier(L.Linear(3,4))(f4(2,3),i4(2))
 """
 
 WRONG = """
+F.binary_accuracy(f4(2,3),f4(2,3))
 F.crf1d(f4(4,4),[f4(4,3)],[i4(4)])
 F.argmax_crf1d(f4(3,3),[f4(4,3),f4(2,4)])
 F.black_out(f4(4,3),i4(4),f4(5,3),i4(4,2),reduce='no')[0,0]

@@ -77,6 +77,8 @@ x: float32[n=2, c=3]; y: float32[c=3]; i: int64[n=2, c=3]; b: bool[n=2, c=3]; h:
     torch.remainder(x, 2)
     torch.fmod(i, 2)
     torch.pow(x, 2)
+    torch.pow(x > 0, True)
+    (x > 0) ** False
     x.pow(0.5)
     i.pow(2)
     torch.float_power(x, 2)

@@ -332,12 +332,17 @@ def black_out(
     return unknown_loss(t, [found, labels], shape_of(t, labels), reduce)
 
 
+def _classes(t: Core, value: Value) -> Tensor:
+    labels = variable(t, value, "t")
+    if kind_of(labels) != "i":
+        t.fail("dtype-mismatch", f"expected classes as integers, got {t.show(labels)}", labels)
+    return labels
+
+
 @function("accuracy")
 def accuracy(t: Core, y: Value, t_: Value, ignore_label: Value = None) -> Tensor:
     """Return how many of the highest scores (batch, classes, ...) are right."""
-    found, labels = floating(t, y, "y"), variable(t, t_, "t")
-    if kind_of(labels) != "i":
-        t.fail("dtype-mismatch", f"expected classes as integers, got {t.show(labels)}", labels)
+    found, labels = floating(t, y, "y"), _classes(t, t_)
     shape, own = shape_of(t, found), shape_of(t, labels)
     expected = (shape[0], *shape[2:]) if shape else ()
     if (
@@ -359,7 +364,7 @@ def accuracy(t: Core, y: Value, t_: Value, ignore_label: Value = None) -> Tensor
 @function("binary_accuracy")
 def binary_accuracy(t: Core, y: Value, t_: Value) -> Tensor:
     """Return how many of the scores have the right sign."""
-    found, labels = floating(t, y, "y"), variable(t, t_, "t")
+    found, labels = floating(t, y, "y"), _classes(t, t_)
     same_shape(t, found, labels, "y and t")
     return computed(t, (found.dtype, ()), functions.binary_accuracy, found, labels)
 

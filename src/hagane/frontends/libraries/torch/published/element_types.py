@@ -38,6 +38,8 @@ _OPERATORS = {
     "rshift": "bitwise_right_shift", "invert": "bitwise_not",
 }  # fmt: skip
 
+_POWERS = ("pow", "pow_", "ipow")
+
 
 @dataclass(frozen=True, slots=True)
 class _Line:
@@ -77,6 +79,10 @@ def _refuse(
         return
     line = _line(name, texts_of([*arguments, *keywords.values()]))
     if line is None:
+        return
+    if name.rpartition(".")[2] in _POWERS and isinstance(
+        keywords.get("exponent", arguments[-1] if arguments else None), bool
+    ):  # a power of zero or one, which is a copy
         return
     values = [*_operands(line, arguments, keywords)]
     tensors = [value for value in values if isinstance(value, Tensor)]

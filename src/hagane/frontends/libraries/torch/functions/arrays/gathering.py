@@ -60,11 +60,13 @@ def _gathered(name: str) -> None:
         if 0 in shape_of(t, places):  # no index at all, which fits any input
             made = places.shape if name == "gather" else x.shape
             return t.emit.typed("GatherElements", [x, places], x.dtype, made)
-        if not shape and name == "gather" and len(shape_of(t, places)) < 2:
-            if not shape_of(t, places):
-                row = function(t, reshape(t, x, [1]), 0, reshape(t, places, [1]))
-                return reshape(t, row, [])
-            x, shape = reshape(t, x, [1]), (1,)
+        own = shape_of(t, places)
+        if {len(shape), len(own)} in ({0}, {0, 1}):  # a scalar counts as a vector of one element
+            made = function(
+                t, _vector(t, x), 0, _vector(t, places), *(_vector(t, one) for one in rest),
+                **{key: _vector(t, one) for key, one in others.items()},
+            )  # fmt: skip
+            return reshape(t, made, list(own if name == "gather" else shape))
         if len(shape_of(t, places)) != len(shape):
             t.fail(
                 "rank",
@@ -95,6 +97,13 @@ def _gathered(name: str) -> None:
 
     methods = (name,) if name == "gather" else (name, f"{name}_")
     TORCH.function(name, methods=methods)(function)
+
+
+def _vector(t: Core, value: Value) -> Any:
+    """Return a tensor without axes as one of an axis; other values as they are."""
+    if isinstance(value, Tensor) and not shape_of(t, value):
+        return reshape(t, value, [1])
+    return value
 
 
 def _need_source(t: Core, name: str, x: Tensor, places: Tensor, source: Tensor) -> None:
