@@ -14,7 +14,8 @@ from hagane.frontends.libraries.registry import LibraryTables
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.interpret.running import Observer, Unobserved
 from hagane.frontends.python.shapes.domain import Shapes
-from hagane.frontends.python.values.values import MISSING, Instance, ModuleRef, Value
+from hagane.frontends.python.values.objects import Instance, ModuleRef
+from hagane.frontends.python.values.values import MISSING, Value
 from hagane.symbolic.questions import Knowledge
 
 from .names import full_name, imported_names

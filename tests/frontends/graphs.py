@@ -9,7 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.emitting.emit import Emitter
-from hagane.frontends.python.values.values import ListRef, Many, Tensor
+from hagane.frontends.python.values.values import (
+    ListRef,
+    Many,
+    Tensor,
+)
 from hagane.ops.context import known_attributes
 from hagane.ops.registry import find, schema_of
 from hagane.ops.values import tensor_to_array

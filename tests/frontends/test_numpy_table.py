@@ -11,7 +11,11 @@ import pytest
 import hagane
 from hagane.checking import Request, check_source
 from hagane.frontends.python.report.findings import Report
-from hagane.frontends.python.values.values import DType, Real, Tensor
+from hagane.frontends.python.values.values import (
+    DType,
+    Real,
+    Tensor,
+)
 from hagane.graph.types import dtype_name
 
 from .numpy_calls import ARRAYS, RIGHT, WRONG, calls

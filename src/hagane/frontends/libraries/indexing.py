@@ -14,7 +14,15 @@ from hagane.frontends.libraries.computing import composing
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
 from hagane.frontends.python.values.strides import lie, sliced
-from hagane.frontends.python.values.values import Many, Range, Real, Tensor, Truth, Value, is_size
+from hagane.frontends.python.values.values import (
+    Many,
+    Range,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+    is_size,
+)
 from hagane.graph.types import Shape, dtype_name
 from hagane.ops.functions.tensors.items import put_items, take_items
 from hagane.symbolic import (

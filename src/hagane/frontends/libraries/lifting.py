@@ -11,10 +11,10 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.naming import READ, Names
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     DType,
-    Instance,
     Library,
     Tensor,
     Value,

@@ -7,7 +7,12 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.symbolic import Dim
 
 # Lists of at most so many items are followed one by one.

@@ -31,14 +31,16 @@ from hagane.frontends.libraries.torch.functions.arrays.drawing import DRAWN, RED
 from hagane.frontends.libraries.torch.functions.numbers.storing import stored
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import (
+from hagane.frontends.python.values.objects import (
     Bound,
     Function,
+    Wrapped,
+)
+from hagane.frontends.python.values.values import (
     ListRef,
     Many,
     Tensor,
     Value,
-    Wrapped,
 )
 
 _NOT_IN_PLACE = ("requires_grad_", "ix_")

@@ -19,19 +19,23 @@ from hagane.frontends.libraries.torch.members import refuse_member
 from hagane.frontends.python.interpret.setting.metaclasses import asks_metaclass
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Wrapped,
+    is_enumeration,
+)
 from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
-    Class,
     Device,
     DictRef,
     DType,
     Fields,
-    Function,
     Host,
-    Instance,
     Library,
     LibraryMethod,
     ListRef,
@@ -43,8 +47,6 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    Wrapped,
-    is_enumeration,
     is_plain,
 )
 from hagane.symbolic import Expr

@@ -10,7 +10,11 @@ from typing import Any
 from hagane.frontends.libraries.table import Table, View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Truth, Value
+from hagane.frontends.python.values.values import (
+    Host,
+    Truth,
+    Value,
+)
 
 TQDM = Table("tqdm", "tqdm.Tensor")
 _BARS = ("tqdm", "auto.tqdm", "std.tqdm", "notebook.tqdm", "asyncio.tqdm", "autonotebook.tqdm")

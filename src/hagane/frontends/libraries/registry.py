@@ -35,14 +35,13 @@ from hagane.frontends.libraries.torch.recording import (
 )
 from hagane.frontends.libraries.torch.scalars import takes_one_axis, without_axis
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.objects import Bound, Instance
 from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
     Choice,
     Fields,
     Host,
-    Instance,
     Library,
     LibraryMethod,
     Tensor,

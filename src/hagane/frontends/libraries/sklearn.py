@@ -6,7 +6,13 @@ import math
 
 from hagane.frontends.libraries.table import Table
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Many, Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Host,
+    Many,
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.symbolic import Dim
 
 SKLEARN = Table("sklearn", "sklearn.Tensor")

@@ -15,10 +15,10 @@ from hagane.errors import HaganeError
 from hagane.frontends.libraries.names.ignored import WITHOUT_EFFECT
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Instance,
     Real,
     Tensor,
     Truth,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hagane.frontends.libraries.table import Table, View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Bound, Function, Many, Value
+from hagane.frontends.python.values.objects import Bound, Function
+from hagane.frontends.python.values.values import Many, Value
 
 TIKTOKEN = Table("tiktoken", "tiktoken.Tensor")
 TYRO = Table("tyro", "tyro.Tensor")

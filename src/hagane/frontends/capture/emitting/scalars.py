@@ -11,7 +11,13 @@ import onnx_ir as ir
 from hagane.frontends.capture.emitting.exact import most_of_value
 from hagane.frontends.capture.emitting.scoped import ScopedEmitter
 from hagane.frontends.capture.emitting.terms import as_value
-from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Kinds,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.builder import interpreting
 from hagane.ops.functions.numbers.division import floor_quotient, signed_remainder
 from hagane.symbolic import Dim, Expr, symbols_of

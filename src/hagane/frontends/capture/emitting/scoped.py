@@ -25,7 +25,12 @@ from hagane.frontends.python.values.memory import (
     share,
     written_since,
 )  # fmt: skip
-from hagane.frontends.python.values.values import Kinds, Many, Place, Tensor
+from hagane.frontends.python.values.values import (
+    Kinds,
+    Many,
+    Place,
+    Tensor,
+)
 from hagane.graph.places import note_place
 from hagane.graph.types import Shape, TensorType, Type, to_ir_shape, to_ir_type
 from hagane.ops.builder import Call, node_of

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hagane.frontends.capture.emitting.emitter import GraphEmitter
-from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Real,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.symbolic import Expr
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from hagane.frontends.capture.flow.slots import is_stackable
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import list_like
+from hagane.frontends.python.values.objects import is_key
 from hagane.frontends.python.values.open_tuples import OpenTuple, tuple_of
 from hagane.frontends.python.values.values import (
     Choice,
@@ -29,7 +30,6 @@ from hagane.frontends.python.values.values import (
     SetRef,
     Tensor,
     Value,
-    is_key,
     is_plain,
     is_size,
 )

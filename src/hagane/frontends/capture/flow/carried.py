@@ -35,12 +35,12 @@ from hagane.frontends.capture.flow.slots import (
 from hagane.frontends.capture.flow.twins import Twins
 from hagane.frontends.python.interpret.loops import changes
 from hagane.frontends.python.values.memory import STALE, memory_of, share
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DictRef,
     Doubtful,
-    Instance,
     ListRef,
     Ref,
     Stream,

@@ -36,10 +36,10 @@ from hagane.frontends.capture.flow.tables import known_columns, parts_of
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import list_like
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
-    Instance,
     Kinds,
     ListRef,
     Many,

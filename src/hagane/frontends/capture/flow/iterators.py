@@ -13,11 +13,11 @@ from hagane.frontends.capture.flow.lists import is_data
 from hagane.frontends.capture.flow.numeric import NONE, Numbers
 from hagane.frontends.capture.flow.slots import Rows
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Endless,
-    Instance,
     Many,
     Stream,
     Tensor,

@@ -11,7 +11,14 @@ from hagane.frontends.capture.flow.holding import UNKNOWN_ITEMS
 from hagane.frontends.capture.flow.looping import Looping
 from hagane.frontends.capture.flow.slots import Fixed, Listed, Slot, is_stackable
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import ListRef, Many, Ref, Stream, Value, is_plain
+from hagane.frontends.python.values.values import (
+    ListRef,
+    Many,
+    Ref,
+    Stream,
+    Value,
+    is_plain,
+)
 
 if TYPE_CHECKING:
     from hagane.frontends.capture.flow.loops import Graph, Trial

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 from hagane.frontends.capture.flow.slots import Contents, Rows
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import STALE
-from hagane.frontends.python.values.values import Choice, DictRef, Instance, ListRef, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    Choice,
+    DictRef,
+    ListRef,
+    Value,
+)
 from hagane.symbolic import Dim, definitely_equal
 
 if TYPE_CHECKING:

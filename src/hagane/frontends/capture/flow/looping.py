@@ -30,7 +30,11 @@ from hagane.frontends.capture.flow.slots import (
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import STALE, WRITTEN
-from hagane.frontends.python.values.values import MISSING, Value, is_plain
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Value,
+    is_plain,
+)
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import FALSE, TRUE, Term

@@ -16,7 +16,13 @@ import onnx_ir as ir
 
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Kinds, Real, Tensor, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Kinds,
+    Real,
+    Tensor,
+    Value,
+    is_plain,
+)
 from hagane.graph.types import dtype_name
 
 if TYPE_CHECKING:

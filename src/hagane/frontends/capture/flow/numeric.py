@@ -15,7 +15,13 @@ from hagane.frontends.capture.flow.mixtures import NUMPY, kinds_of_result, refus
 from hagane.frontends.capture.flow.paths import Paths
 from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Real, Tensor, Truth, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Real,
+    Tensor,
+    Truth,
+    Value,
+    is_plain,
+)
 from hagane.ops.builder import interpreting
 from hagane.symbolic import Dim, Expr
 from hagane.symbolic.term import variables_of

@@ -26,12 +26,11 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import are_alike, list_like
 from hagane.frontends.python.values.heap import is_same_number, join_contents
 from hagane.frontends.python.values.memory import COMPLEX, WRITTEN, base_of, is_same_view
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
-    Instance,
     ListRef,
     Many,
     Real,

@@ -14,13 +14,13 @@ import onnx_ir as ir
 from hagane.frontends.capture.flow.mixtures import NUMPY, mixes
 from hagane.frontends.python.values.deques import Deque, are_alike
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.values import (
     Absent,
     Choice,
     DictRef,
     Fields,
-    Instance,
     Kinds,
     ListRef,
     Many,

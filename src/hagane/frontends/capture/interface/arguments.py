@@ -14,9 +14,9 @@ from hagane.frontends.capture.interface.names import joined
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import PART, written_since
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     DictRef,
-    Instance,
     ListRef,
     Ref,
     Tensor,

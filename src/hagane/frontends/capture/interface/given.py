@@ -16,9 +16,10 @@ from hagane.frontends.python.enter.roots import Root
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import new_deque
 from hagane.frontends.python.values.memory import ARRAY
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.type_text import parse_type
-from hagane.frontends.python.values.values import Class, Instance, Tensor, Value
+from hagane.frontends.python.values.values import Tensor, Value
 
 
 def given(

@@ -32,20 +32,23 @@ from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.memory import COMPLEX
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Wrapped,
+)
 from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
     Choice,
-    Class,
     Device,
     DictRef,
     DType,
     Fields,
-    Function,
     Host,
-    Instance,
     Library,
     LibraryMethod,
     ListRef,
@@ -58,7 +61,6 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    Wrapped,
     is_plain,
 )
 from hagane.symbolic import Expr

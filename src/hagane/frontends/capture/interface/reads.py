@@ -18,11 +18,13 @@ import numpy as np
 
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.values.deques import items_of_sequence
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Class,
     Instance,
     ModuleRef,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
     Tensor,
     Value,
 )

@@ -16,12 +16,11 @@ from hagane.frontends.capture.interface.reads import NameRead, Reading, Reads
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import WRITTEN, memory_of
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.type_text import parse_type
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
     DictRef,
-    Instance,
     ListRef,
     Real,
     SetRef,

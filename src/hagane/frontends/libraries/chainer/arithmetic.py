@@ -26,7 +26,12 @@ from hagane.frontends.libraries.chainer.table import CHAINER, VARIABLE, function
 from hagane.frontends.libraries.numpy.operands import FLOATS, is_number
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Real,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import elementwise as functions
 from hagane.ops.functions.numbers.division import floor_quotient

@@ -13,7 +13,13 @@ from hagane.frontends.libraries.chainer.operands import FLOAT, dtype_of
 from hagane.frontends.libraries.chainer.table import CHAINER
 from hagane.frontends.libraries.composed import programmed
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import DType, Instance, Library, Tensor, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    DType,
+    Library,
+    Tensor,
+    Value,
+)
 
 _DEFAULTS: dict[str, Value] = {
     "train": True, "enable_backprop": True, "debug": False, "keep_graph_on_report": False,

@@ -29,7 +29,11 @@ from hagane.frontends.libraries.numpy.joining import cuts, joined_shape
 from hagane.frontends.libraries.numpy.operands import to_array
 from hagane.frontends.libraries.totals import total_size
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import arrays
 from hagane.ops.functions.numbers import elementary

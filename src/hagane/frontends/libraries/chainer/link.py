@@ -22,10 +22,10 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import OPEN
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Host,
-    Instance,
     Library,
     ListRef,
     Many,

@@ -28,7 +28,12 @@ from hagane.frontends.libraries.numpy.operands import DOUBLE, INT64
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.values.printing import show_dims
-from hagane.frontends.python.values.values import Many, Tensor, Unknown, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Unknown,
+    Value,
+)
 from hagane.graph.types import Shape
 from hagane.ops.functions.chainer import losses as functions
 

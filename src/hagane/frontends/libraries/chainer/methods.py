@@ -13,7 +13,12 @@ from hagane.frontends.libraries.numpy.operands import KIND, elements
 from hagane.frontends.libraries.numpy.operands import reshape as reshaped
 from hagane.frontends.libraries.numpy.shaping import permuted
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import DType, Library, Tensor, Value
+from hagane.frontends.python.values.values import (
+    DType,
+    Library,
+    Tensor,
+    Value,
+)
 
 
 @CHAINER.attribute("shape")

@@ -20,7 +20,12 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN, CheckError
-from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Dim
 

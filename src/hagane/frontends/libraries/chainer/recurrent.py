@@ -26,7 +26,11 @@ from hagane.frontends.libraries.chainer.operands import parameter as weight
 from hagane.frontends.libraries.chainer.table import function
 from hagane.frontends.libraries.table import View
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.chainer import elementwise
 from hagane.ops.functions.chainer import recurrent as functions

@@ -12,7 +12,11 @@ from hagane.frontends.libraries.complex.rules import RULES, cast
 from hagane.frontends.libraries.table import places_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import DType, Tensor, Value
+from hagane.frontends.python.values.values import (
+    DType,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.numbers.division import hypotenuse
 from hagane.ops.functions.numbers.elementary import add, mul, sub

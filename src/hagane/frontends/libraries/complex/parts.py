@@ -37,7 +37,14 @@ from hagane.frontends.libraries.memory.writing import fitting
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import PART
-from hagane.frontends.python.values.values import DType, Host, Real, Tensor, Value, is_plain
+from hagane.frontends.python.values.values import (
+    DType,
+    Host,
+    Real,
+    Tensor,
+    Value,
+    is_plain,
+)
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.numbers.elementary import add, mul, sub
 from hagane.ops.functions.sums.spectra import Pair

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from hagane.frontends.libraries.einops.patterns import Axes, axes_of, names_of, parse, shown
 from hagane.frontends.libraries.table import Table
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.symbolic import Dim
 
 EINOPS = Table("einops", "einops.Tensor")

@@ -43,7 +43,13 @@ from hagane.frontends.python.values.memory import (
     own,
     share,
 )
-from hagane.frontends.python.values.values import DType, Host, ListRef, Tensor, Value
+from hagane.frontends.python.values.values import (
+    DType,
+    Host,
+    ListRef,
+    Tensor,
+    Value,
+)
 
 # Functions that return the tensor itself if its elements lie in order.
 _CONTIGUOUS = (

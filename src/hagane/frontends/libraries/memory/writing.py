@@ -25,8 +25,8 @@ from hagane.frontends.python.values.memory import (
     own,
     share,
 )
+from hagane.frontends.python.values.objects import Frame
 from hagane.frontends.python.values.values import (
-    Frame,
     Host,
     Library,
     LibraryMethod,

@@ -13,7 +13,12 @@ from hagane.frontends.libraries.memory.writing import tensors_in
 from hagane.frontends.libraries.table import arguments_of, places_of, takes
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import own
-from hagane.frontends.python.values.values import Instance, ListRef, Tensor, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    ListRef,
+    Tensor,
+    Value,
+)
 
 # Operators of statements such as x += y.
 IN_PLACE = frozenset(

@@ -29,7 +29,11 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
-from hagane.frontends.python.values.values import MISSING, Tensor, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Tensor,
+    Value,
+)
 from hagane.symbolic import Dim
 
 _REDUCED = {

@@ -36,7 +36,14 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.arithmetic import exact, round_up
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import lies_in_order, note_contiguous
-from hagane.frontends.python.values.values import DType, Host, Tensor, Value, is_plain, is_size
+from hagane.frontends.python.values.values import (
+    DType,
+    Host,
+    Tensor,
+    Value,
+    is_plain,
+    is_size,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import special
 from hagane.ops.functions.tensors import filling, parts

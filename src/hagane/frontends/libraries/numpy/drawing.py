@@ -22,7 +22,13 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Instance, Library, Real, Tensor, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    Library,
+    Real,
+    Tensor,
+    Value,
+)
 from hagane.symbolic import Dim
 
 Draw = Callable[..., Value]

@@ -10,7 +10,12 @@ import onnx_ir as ir
 from hagane.frontends.libraries.numpy.operands import DOUBLE, dtype_of, new, size, sizes
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Unknown, Value, is_size
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Unknown,
+    Value,
+    is_size,
+)
 from hagane.symbolic import Dim
 
 

@@ -27,7 +27,12 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.totals import total_size
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
-from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import parts as functions
 from hagane.symbolic import Dim, Expr, ceildiv, floordiv

@@ -20,7 +20,11 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.ops.functions.numbers.elementary import where as where_of
 
 # The function of two elements that a reduction repeats, and the number that changes nothing.

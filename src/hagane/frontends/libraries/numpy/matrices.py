@@ -24,7 +24,12 @@ from hagane.frontends.libraries.numpy.operands import (
 )
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import DType, Host, Tensor, Value
+from hagane.frontends.python.values.values import (
+    DType,
+    Host,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import filling, parts
 from hagane.symbolic import Dim, maximum

@@ -25,7 +25,13 @@ from hagane.frontends.libraries.numpy.operands import (
 from hagane.frontends.libraries.numpy.shaping import permuted, read_in_order
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Tensor, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Device,
+    DType,
+    Tensor,
+    Value,
+    is_plain,
+)
 from hagane.ops.builder import op
 from hagane.symbolic import Expr
 

@@ -15,13 +15,13 @@ from hagane.frontends.libraries.stacking import listed_array, row_of
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.content import as_array
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.printing import show_dims
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DType,
     Host,
-    Instance,
     Library,
     Many,
     Range,

@@ -29,7 +29,12 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.libraries.numpy.ufuncs import elementwise
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
-from hagane.frontends.python.values.values import Fields, Tensor, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Fields,
+    Tensor,
+    Value,
+    is_plain,
+)
 from hagane.ops.functions.sums import distances, factors, linalg, products, statistics
 from hagane.symbolic import Dim, minimum, product
 from hagane.symbolic.logic import negate

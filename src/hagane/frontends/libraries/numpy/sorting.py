@@ -30,7 +30,12 @@ from hagane.frontends.libraries.numpy.searching import axis_in, take
 from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
-from hagane.frontends.python.values.values import Fields, Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Fields,
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.sums import statistics
 from hagane.ops.functions.tensors import ordering

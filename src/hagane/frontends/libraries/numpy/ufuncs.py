@@ -40,7 +40,12 @@ from hagane.frontends.libraries.numpy.table import NUMPY
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.report.findings import OPEN, CheckError
-from hagane.frontends.python.values.values import Tensor, Truth, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Truth,
+    Value,
+    is_plain,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import pairs, special
 from hagane.symbolic import Expr

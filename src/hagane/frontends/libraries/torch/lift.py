@@ -19,18 +19,20 @@ from hagane.frontends.libraries.torch.functions.numbers.given import (
 from hagane.frontends.libraries.torch.recording import freeze
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Computed,
+    Instance,
+    Wrapped,
+)
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
-    Computed,
     Device,
     DType,
-    Instance,
     Library,
     Tensor,
     Value,
-    Wrapped,
 )
 from hagane.ops.definition import Array
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Instance, Tensor, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import Tensor, Value
 
 if TYPE_CHECKING:
     from hagane.frontends.libraries.objects import Objects

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Fields,
+    Tensor,
+    Value,
+)
 
 _OWNERS = ("torch", "torch.Tensor", "torch.nn.functional", "torch.special")
 _ALONG = frozenset(

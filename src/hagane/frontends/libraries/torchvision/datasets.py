@@ -11,7 +11,12 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torchvision.images import UINT8, image, open_image
 from hagane.frontends.libraries.torchvision.table import TORCHVISION
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Many, Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.symbolic import Dim
 
 _BASE = "torch.utils.data.Dataset"

@@ -14,7 +14,12 @@ from hagane.frontends.libraries.torchvision.images import (
 from hagane.frontends.libraries.torchvision.table import TORCHVISION
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
-from hagane.frontends.python.values.values import Tensor, Unknown, Value, is_size
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Unknown,
+    Value,
+    is_size,
+)
 from hagane.symbolic import Dim
 
 _TORCH = "torch.Tensor"

@@ -10,7 +10,13 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torchvision.table import PIL
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
-from hagane.frontends.python.values.values import Instance, Library, Tensor, Value, is_size
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    Library,
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.symbolic import Dim
 
 CLASS = "PIL.Image.Image"

@@ -7,7 +7,12 @@ from hagane.frontends.libraries.torchvision.images import UINT8
 from hagane.frontends.libraries.torchvision.table import TORCHVISION
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
-from hagane.frontends.python.values.values import Many, Tensor, Unknown, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Unknown,
+    Value,
+)
 from hagane.symbolic import Dim, ceildiv, minimum
 
 

@@ -9,7 +9,11 @@ from hagane.frontends.libraries.torchvision import functional as fn
 from hagane.frontends.libraries.torchvision.table import TORCHVISION
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
-from hagane.frontends.python.values.values import Many, Unknown, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Unknown,
+    Value,
+)
 
 _REQUIRED = object()
 _MODULE = "torch.nn.Module"

@@ -15,18 +15,20 @@ from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.enter.results import shown, tensors_of
 from hagane.frontends.python.interpret.annotations import read_annotation
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
-from hagane.frontends.python.values.type_text import Axis, TensorText, TypeText, parse_type
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Bound,
     Class,
     Function,
     Instance,
+    Wrapped,
+)
+from hagane.frontends.python.values.type_text import Axis, TensorText, TypeText, parse_type
+from hagane.frontends.python.values.values import (
+    MISSING,
     Origin,
     Tensor,
     Unknown,
     Value,
-    Wrapped,
 )
 from hagane.symbolic import symbol
 

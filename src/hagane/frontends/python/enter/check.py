@@ -27,14 +27,16 @@ from hagane.frontends.python.load.modules import SourceError
 from hagane.frontends.python.report.findings import CheckError, Note, Report
 from hagane.frontends.python.report.sources import lines_of
 from hagane.frontends.python.shapes.domain import Shapes
+from hagane.frontends.python.values.objects import (
+    Class,
+    Function,
+    ModuleRef,
+)
 from hagane.frontends.python.values.type_text import (
     parse_type,
 )
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
-    Function,
-    ModuleRef,
     Unknown,
     Value,
 )

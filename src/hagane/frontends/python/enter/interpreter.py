@@ -20,12 +20,11 @@ from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.load.lift import Lift
 from hagane.frontends.python.load.modules import Modules
 from hagane.frontends.python.standard.builtin import Builtins
+from hagane.frontends.python.values.objects import Frame, ModuleRef
 from hagane.frontends.python.values.values import (
     MISSING,
-    Frame,
     Host,
     Library,
-    ModuleRef,
     Tensor,
     Value,
 )

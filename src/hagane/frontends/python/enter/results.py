@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hagane.frontends.python.enter.interpreter import Interpreter
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
     DictRef,
     Fields,
-    Instance,
     ListRef,
     Many,
     Tensor,

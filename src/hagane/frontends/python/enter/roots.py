@@ -12,16 +12,18 @@ from typing import Any
 from hagane.frontends.python.enter.arguments import function_of, tensor_kind
 from hagane.frontends.python.enter.interpreter import Interpreter
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import (
+from hagane.frontends.python.values.objects import (
     Class,
     Frame,
     Function,
     Instance,
+    ModuleRef,
+    Wrapped,
+)
+from hagane.frontends.python.values.values import (
     Library,
     LibraryMethod,
-    ModuleRef,
     Value,
-    Wrapped,
 )
 
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from hagane.errors import InvalidArgument
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.objects import Frame, Function
 from hagane.frontends.python.values.printing import show_tensor
 from hagane.frontends.python.values.type_text import (
     JAXTYPING,
@@ -22,8 +23,6 @@ from hagane.frontends.python.values.type_text import (
     tensor_text,
 )
 from hagane.frontends.python.values.values import (
-    Frame,
-    Function,
     Many,
     Outside,
     Real,

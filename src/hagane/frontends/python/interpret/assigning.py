@@ -15,14 +15,18 @@ from hagane.frontends.python.interpret.reading.open_places import OpenPlaces
 from hagane.frontends.python.interpret.setting.settable import error_of_setting
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS
+from hagane.frontends.python.values.objects import (
+    Class,
+    Function,
+    Instance,
+    Wrapped,
+    is_key,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
-    Function,
     Host,
-    Instance,
     Library,
     ListRef,
     Many,
@@ -30,9 +34,7 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
-    Wrapped,
     alternatives,
-    is_key,
     is_plain,
 )
 from hagane.symbolic import definitely_equal

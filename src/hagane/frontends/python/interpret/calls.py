@@ -16,30 +16,32 @@ from hagane.frontends.python.interpret.recursion import comes_nearer
 from hagane.frontends.python.interpret.setting.metaclasses import refuse_construction
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.printing import name_of
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Bound,
-    Choice,
     Class,
-    DType,
     Frame,
     Function,
     Generated,
-    Host,
     Instance,
-    Library,
-    LibraryMethod,
     Managed,
-    Many,
-    Method,
     ModuleRef,
     Super,
-    Unknown,
-    Value,
     Wrapped,
     is_configuration,
     is_enumeration,
+)
+from hagane.frontends.python.values.printing import name_of
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    DType,
+    Host,
+    Library,
+    LibraryMethod,
+    Many,
+    Method,
+    Unknown,
+    Value,
 )
 from hagane.graph.types import dtype_name
 

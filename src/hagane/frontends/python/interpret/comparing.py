@@ -12,14 +12,17 @@ from hagane.frontends.python.interpret.arithmetic import (
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import class_of_list
+from hagane.frontends.python.values.objects import (
+    Class,
+    Function,
+    Instance,
+    is_key,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
-    Function,
     Host,
-    Instance,
     Library,
     ListRef,
     Outside,
@@ -29,7 +32,6 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     alternatives,
-    is_key,
     is_plain,
 )
 from hagane.symbolic.logic import both, either, negate

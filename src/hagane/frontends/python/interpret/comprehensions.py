@@ -11,10 +11,10 @@ from typing import Any
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
 from hagane.frontends.python.values.hashed import constant_set
+from hagane.frontends.python.values.objects import Frame, is_key
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
-    Frame,
     ListRef,
     Many,
     Pairs,
@@ -23,7 +23,6 @@ from hagane.frontends.python.values.values import (
     Stream,
     Tensor,
     Value,
-    is_key,
 )
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term

@@ -15,13 +15,12 @@ from hagane.frontends.python.interpret.reading.local_names import local_names
 from hagane.frontends.python.report.findings import OPEN, CheckError
 from hagane.frontends.python.values.hashed import Step
 from hagane.frontends.python.values.memory import UNSET
+from hagane.frontends.python.values.objects import Frame, Function
 from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
     Doubtful,
-    Frame,
-    Function,
     Library,
     Many,
     Origin,

@@ -11,7 +11,12 @@ from typing import Any
 
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque, class_of_list
-from hagane.frontends.python.values.values import DictRef, ListRef, SetRef, Value
+from hagane.frontends.python.values.values import (
+    DictRef,
+    ListRef,
+    SetRef,
+    Value,
+)
 
 # Where functions are of which the signature is asked; methods of containers have no module.
 _MODULES = ("builtins", "itertools", "functools", "_functools", "math", None)

@@ -9,15 +9,17 @@ from typing import Any
 
 from hagane.frontends.python.interpret.open_numbers import OpenNumbers
 from hagane.frontends.python.interpret.tables import Tables
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Instance,
+)
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
     Choice,
-    Class,
     DictRef,
     Fields,
-    Instance,
     LibraryMethod,
     ListRef,
     Many,

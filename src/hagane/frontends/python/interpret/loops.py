@@ -9,7 +9,12 @@ from typing import Any
 
 from hagane.frontends.python.interpret.core import Core, Exit
 from hagane.frontends.python.values.memory import STALE, WRITTEN
-from hagane.frontends.python.values.values import MISSING, Many, Stream, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Many,
+    Stream,
+    Value,
+)
 from hagane.symbolic import Dim
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.term import Term

@@ -16,18 +16,23 @@ from hagane.frontends.python.interpret.objects_of_exceptions import ObjectsOfExc
 from hagane.frontends.python.interpret.setting.deleting import Deleting
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Computed,
+    Function,
+    Generated,
+    Instance,
+    Wrapped,
+    is_flag,
+    names_of_tuple,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
     Absent,
-    Bound,
     Choice,
-    Class,
-    Computed,
     DictRef,
-    Function,
-    Generated,
     Host,
-    Instance,
     Library,
     LibraryMethod,
     Many,
@@ -35,10 +40,7 @@ from hagane.frontends.python.values.values import (
     Range,
     Unset,
     Value,
-    Wrapped,
-    is_flag,
     may_be_absent,
-    names_of_tuple,
 )
 from hagane.symbolic.logic import negate
 from hagane.symbolic.term import Term

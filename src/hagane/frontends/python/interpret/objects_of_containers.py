@@ -11,17 +11,19 @@ from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.dictionaries import items_of
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Bound,
     Class,
-    Host,
     Instance,
+    Wrapped,
+    names_of_tuple,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Host,
     Many,
     Ref,
     Value,
-    Wrapped,
-    names_of_tuple,
 )
 
 # Members of named tuples: their own, then those of all tuples.

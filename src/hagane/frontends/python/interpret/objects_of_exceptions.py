@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import MISSING, Class, Host, Instance, Value, Wrapped
+from hagane.frontends.python.values.objects import (
+    Class,
+    Instance,
+    Wrapped,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Host,
+    Value,
+)
 
 _CHAINED = ("with_traceback", "add_note", "__setstate__")  # their result is the exception, or none
 # Members of every object, and those that no exception has.

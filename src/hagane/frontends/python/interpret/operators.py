@@ -22,15 +22,14 @@ from hagane.frontends.python.interpret.domain import Operation
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque, list_like
 from hagane.frontends.python.values.hashed import operated
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.open_tuples import OpenTuple, tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
     DType,
     Host,
-    Instance,
     Library,
     ListRef,
     Many,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Function, Value
+from hagane.frontends.python.values.objects import Function
+from hagane.frontends.python.values.values import Value
 
 
 def run_own(

@@ -9,16 +9,18 @@ from typing import Any
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
-from hagane.frontends.python.values.values import (
+from hagane.frontends.python.values.objects import (
     Class,
-    DictRef,
     Frame,
     Function,
     Instance,
-    ListRef,
     Managed,
-    Many,
     ModuleRef,
+)
+from hagane.frontends.python.values.values import (
+    DictRef,
+    ListRef,
+    Many,
     Outside,
     Ref,
     SetRef,

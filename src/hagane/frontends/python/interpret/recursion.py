@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hagane.frontends.python.values.objects import Function, Instance
 from hagane.frontends.python.values.values import (
     Choice,
-    Function,
     Host,
-    Instance,
     Many,
     Range,
     Real,

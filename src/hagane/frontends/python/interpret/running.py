@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hagane.frontends.python.values.values import Instance, ModuleRef, Place, Value
+from hagane.frontends.python.values.objects import Instance, ModuleRef
+from hagane.frontends.python.values.values import Place, Value
 
 if TYPE_CHECKING:
     from hagane.frontends.python.enter.interpreter import Interpreter

@@ -14,17 +14,19 @@ from hagane.frontends.python.interpret.matching import as_branches
 from hagane.frontends.python.interpret.setting.metaclasses import refuse_metaclass
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Class,
     Frame,
     Function,
-    Host,
     Instance,
+    Wrapped,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Host,
     Library,
     Unknown,
     Value,
-    Wrapped,
 )
 
 # Attributes of tensors that change no content; those that give one another content, and all of it.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     Device,
     DType,
     Host,
-    Instance,
     Library,
     Tensor,
     Unknown,

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hagane.frontends.python.values.values import MISSING, Frame, ModuleRef, Value
+from hagane.frontends.python.values.objects import Frame, ModuleRef
+from hagane.frontends.python.values.values import MISSING, Value
 
 if TYPE_CHECKING:
     from hagane.frontends.python.load.lift import Lift

@@ -35,26 +35,28 @@ from hagane.frontends.python.load.wrappers import (
 from hagane.frontends.python.values.deques import new_deque
 from hagane.frontends.python.values.hashed import Step
 from hagane.frontends.python.values.in_python import base_in_python, partial_method
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Function,
+    Generated,
+    Instance,
+    ModuleRef,
+    Wrapped,
+    is_key,
+)
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
-    Class,
     Device,
     DictRef,
     Fields,
-    Function,
-    Generated,
     Host,
-    Instance,
     Library,
     ListRef,
-    ModuleRef,
     SetRef,
     Tensor,
     Value,
-    Wrapped,
-    is_key,
     is_plain,
 )
 from hagane.symbolic import Expr

@@ -37,16 +37,18 @@ from hagane.frontends.python.load.process import Process
 from hagane.frontends.python.report.findings import CheckError, Note, Problem
 from hagane.frontends.python.report.sources import NOTEBOOK, lines_of, read_source
 from hagane.frontends.python.values.loggers import SILENT
+from hagane.frontends.python.values.objects import (
+    Class,
+    Frame,
+    Instance,
+    ModuleRef,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
     DictRef,
-    Frame,
     Host,
-    Instance,
     Library,
     ListRef,
-    ModuleRef,
     Place,
     SetRef,
     Unknown,

@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Library, ListRef, Value
+from hagane.frontends.python.values.values import (
+    Library,
+    ListRef,
+    Value,
+)
 
 
 class Process(Core):

@@ -18,8 +18,14 @@ from hagane.frontends.python.report.findings import (
 )
 from hagane.frontends.python.report.following import Following
 from hagane.frontends.python.report.sources import source_lines
+from hagane.frontends.python.values.objects import Frame
 from hagane.frontends.python.values.printing import show_tensor, size_parts
-from hagane.frontends.python.values.values import Frame, Origin, Place, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Origin,
+    Place,
+    Tensor,
+    Value,
+)
 from hagane.graph.types import dtype_name
 from hagane.symbolic.path import PathCondition
 from hagane.symbolic.questions import Knowledge

@@ -8,7 +8,11 @@ from typing import Any
 
 from hagane.errors import HaganeError
 from hagane.frontends.python.values.heap import OPEN as OPEN
-from hagane.frontends.python.values.values import Place, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Place,
+    Tensor,
+    Value,
+)
 from hagane.symbolic.term import Term
 
 FOLLOWS = "follows"  # the code of errors that come of others, which the reader knows of

@@ -10,15 +10,14 @@ from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.shapes.loops import Loops
 from hagane.frontends.python.values.heap import is_same_number
+from hagane.frontends.python.values.objects import Instance, names_of_tuple
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Instance,
     Real,
     Tensor,
     Unknown,
     Value,
-    names_of_tuple,
 )
 from hagane.symbolic import Expr
 from hagane.symbolic.logic import both, either, negate

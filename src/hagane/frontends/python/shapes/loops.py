@@ -12,7 +12,12 @@ from hagane.frontends.python.interpret.loops import changes
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
 from hagane.frontends.python.shapes.recurrence import Recurrence, Rule
 from hagane.frontends.python.values.heap import as_many
-from hagane.frontends.python.values.values import MISSING, Many, Unknown, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Many,
+    Unknown,
+    Value,
+)
 from hagane.symbolic import Dim, definitely_equal, symbol
 from hagane.symbolic.logic import negate
 from hagane.symbolic.path import PathCondition

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     DictRef,
-    Instance,
     ListRef,
     Many,
     Pairs,

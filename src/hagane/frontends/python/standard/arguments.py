@@ -8,11 +8,10 @@ from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
     Host,
-    Instance,
     ListRef,
     Real,
     Tensor,

@@ -25,16 +25,19 @@ from hagane.frontends.python.standard.questions import Questions
 from hagane.frontends.python.standard.weak import WeakReferences
 from hagane.frontends.python.values.in_python import in_python
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.objects import (
+    Class,
+    Instance,
+    Wrapped,
+)
 from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     Device,
     DictRef,
     DType,
     Host,
-    Instance,
     Library,
     LibraryMethod,
     ListRef,
@@ -47,7 +50,6 @@ from hagane.frontends.python.values.values import (
     Tensor,
     Unknown,
     Value,
-    Wrapped,
     is_plain,
     is_size,
 )

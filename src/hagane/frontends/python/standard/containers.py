@@ -17,10 +17,10 @@ from hagane.frontends.python.standard.ordering import Ordering
 from hagane.frontends.python.standard.sets import Sets
 from hagane.frontends.python.values.deques import Deque, list_like
 from hagane.frontends.python.values.hashed import in_place
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
-    Instance,
     ListRef,
     Many,
     Method,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.objects import is_key
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
@@ -16,7 +17,6 @@ from hagane.frontends.python.values.values import (
     Outside,
     Pairs,
     Value,
-    is_key,
     is_plain,
     is_size,
 )

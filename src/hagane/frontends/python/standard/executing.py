@@ -12,7 +12,13 @@ from pathlib import Path
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.report.sources import read_source
-from hagane.frontends.python.values.values import DictRef, Host, Outside, Unknown, Value
+from hagane.frontends.python.values.values import (
+    DictRef,
+    Host,
+    Outside,
+    Unknown,
+    Value,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,12 +8,12 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import next_or, run_own
 from hagane.frontends.python.interpret.reading.streams import ENDED, TAKEN
 from hagane.frontends.python.report.findings import CheckError
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Advancing,
     Choice,
     Endless,
-    Instance,
     Many,
     Stream,
     Value,

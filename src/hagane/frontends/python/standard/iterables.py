@@ -11,14 +11,13 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
 from hagane.frontends.python.values.deques import new_deque
 from hagane.frontends.python.values.hashed import Hashed, Step, set_argument
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
     DictRef,
     Earlier,
     Endless,
-    Instance,
     Many,
     Method,
     Outside,

@@ -10,6 +10,7 @@ from typing import Any
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.own_programs import run_own
 from hagane.frontends.python.standard.containers import Containers
+from hagane.frontends.python.values.objects import names_of_tuple
 from hagane.frontends.python.values.values import (
     Choice,
     Endless,
@@ -19,7 +20,6 @@ from hagane.frontends.python.values.values import (
     Value,
     is_plain,
     is_size,
-    names_of_tuple,
 )
 from hagane.symbolic import Dim, ceildiv, maximum, minimum
 

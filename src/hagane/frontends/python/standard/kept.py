@@ -8,17 +8,16 @@ from typing import Any
 
 from hagane.frontends.python.standard.real import RealObjects
 from hagane.frontends.python.values.late import Noted
+from hagane.frontends.python.values.objects import Instance, Wrapped
 from hagane.frontends.python.values.values import (
     MISSING,
     Device,
     DictRef,
     DType,
-    Instance,
     ListRef,
     SetRef,
     Tensor,
     Value,
-    Wrapped,
 )
 from hagane.symbolic.path import PathCondition
 

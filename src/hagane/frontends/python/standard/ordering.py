@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Value,
+    is_plain,
+)
 
 
 class Ordering(Core):

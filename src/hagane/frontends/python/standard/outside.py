@@ -12,11 +12,14 @@ from typing import Any
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.executing import Executing
 from hagane.frontends.python.values.loggers import SILENT
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Function,
+    Wrapped,
+)
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
-    Function,
     Host,
     ListRef,
     Many,
@@ -25,7 +28,6 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    Wrapped,
     is_size,
 )
 from hagane.symbolic import minimum

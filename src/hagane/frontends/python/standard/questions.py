@@ -9,18 +9,21 @@ from hagane.frontends.python.interpret.fitting import refuse_unhashable
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.iterables import Iterables
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Wrapped,
+)
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
     Absent,
-    Bound,
     Choice,
-    Class,
     DictRef,
     DType,
-    Function,
     Host,
-    Instance,
     Library,
     LibraryMethod,
     Method,
@@ -31,7 +34,6 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Unset,
     Value,
-    Wrapped,
     is_plain,
 )
 from hagane.symbolic import Expr

@@ -21,22 +21,24 @@ from hagane.frontends.python.interpret.running import Observer
 from hagane.frontends.python.standard.records import Records
 from hagane.frontends.python.standard.signatures import Given, UnknownValue, fill_defaults, like
 from hagane.frontends.python.values.deques import Deque
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Function,
+    Instance,
+    ModuleRef,
+    Wrapped,
+)
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
-    Class,
     DictRef,
     Fields,
-    Function,
     Host,
-    Instance,
     Library,
     ListRef,
-    ModuleRef,
     SetRef,
     Value,
-    Wrapped,
     is_plain,
 )
 

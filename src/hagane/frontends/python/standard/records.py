@@ -11,18 +11,20 @@ from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.own_programs import own_program
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.standard import StandardLibrary
+from hagane.frontends.python.values.objects import (
+    Class,
+    Generated,
+    Instance,
+    ModuleRef,
+    Wrapped,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
     DictRef,
-    Generated,
     Host,
-    Instance,
     ListRef,
     Many,
-    ModuleRef,
     Value,
-    Wrapped,
 )
 
 

@@ -10,7 +10,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from hagane.frontends.python.values.values import MISSING, Bound, Function, Value, Wrapped
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Function,
+    Wrapped,
+)
+from hagane.frontends.python.values.values import MISSING, Value
 
 Real = Callable[[Value], Any]  # the real object of a value, MISSING where there is none
 

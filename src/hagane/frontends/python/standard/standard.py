@@ -16,26 +16,28 @@ from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.standard.iterators import Iterators
 from hagane.frontends.python.values import complex_math
 from hagane.frontends.python.values.deques import list_like
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Function,
+    Instance,
+    ModuleRef,
+    Wrapped,
+)
 from hagane.frontends.python.values.printing import name_of
 from hagane.frontends.python.values.stand_ins import identity
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
-    Class,
     DictRef,
     Endless,
-    Function,
     Host,
-    Instance,
     Library,
     ListRef,
     Many,
-    ModuleRef,
     Real,
     SetRef,
     Tensor,
     Value,
-    Wrapped,
     is_plain,
 )
 from hagane.symbolic import Dim

@@ -7,7 +7,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import MISSING, Host, Value, Wrapped
+from hagane.frontends.python.values.objects import Wrapped
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Host,
+    Value,
+)
 
 _HOLDING: dict[Any, type] = {
     weakref.WeakValueDictionary: dict, weakref.WeakKeyDictionary: dict, weakref.WeakSet: set,

@@ -9,7 +9,11 @@ from typing import Any
 
 from hagane.frontends.python.values.heap import Heap
 from hagane.frontends.python.values.open_tuples import OpenTuple, tuple_of
-from hagane.frontends.python.values.values import ListRef, Many, Value
+from hagane.frontends.python.values.values import (
+    ListRef,
+    Many,
+    Value,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

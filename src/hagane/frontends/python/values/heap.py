@@ -12,7 +12,15 @@ from typing import Any, NoReturn, Protocol
 from hagane.frontends.python.values.late import LateReads, Noted
 from hagane.frontends.python.values.memory import STALE, UNSET, WRITTEN
 from hagane.frontends.python.values.originals import Originals
-from hagane.frontends.python.values.values import MISSING, Choice, Many, Pairs, Ref, Stream, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Choice,
+    Many,
+    Pairs,
+    Ref,
+    Stream,
+    Value,
+)
 from hagane.symbolic.logic import choose
 from hagane.symbolic.term import FALSE, TRUE, Term
 

@@ -9,7 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from hagane.frontends.python.values.values import MISSING, Unknown, Value
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Unknown,
+    Value,
+)
 
 
 class Read(NamedTuple):

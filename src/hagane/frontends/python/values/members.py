@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from hagane.frontends.python.values.values import Instance, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import Value
 
 
 class Member:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hagane.frontends.python.values.heap import Heap
-from hagane.frontends.python.values.values import ListRef, Many, Value
+from hagane.frontends.python.values.values import (
+    ListRef,
+    Many,
+    Value,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

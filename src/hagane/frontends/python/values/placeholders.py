@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from hagane.frontends.python.values.values import Choice, Value, alternatives
+from hagane.frontends.python.values.values import (
+    Choice,
+    Value,
+    alternatives,
+)
 from hagane.symbolic.term import variables_of
 
 

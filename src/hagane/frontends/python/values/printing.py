@@ -6,32 +6,34 @@ from collections.abc import Sequence
 
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.heap import Heap
-from hagane.frontends.python.values.values import (
+from hagane.frontends.python.values.objects import (
     Bound,
-    Choice,
     Class,
+    Function,
+    Instance,
+    ModuleRef,
+    Super,
+    Wrapped,
+)
+from hagane.frontends.python.values.values import (
+    Choice,
     Device,
     DictRef,
     DType,
-    Function,
     Host,
-    Instance,
     Library,
     LibraryMethod,
     ListRef,
     Many,
     Method,
-    ModuleRef,
     Range,
     Real,
     SetRef,
     Stream,
-    Super,
     Tensor,
     Truth,
     Unknown,
     Value,
-    Wrapped,
 )
 from hagane.graph.types import dtype_name
 from hagane.symbolic import Dim, Expr, symbols_of, written_form

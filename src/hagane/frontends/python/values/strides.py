@@ -10,7 +10,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
-from hagane.frontends.python.values.values import Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.symbolic import Dim, definitely_equal
 
 Strides = tuple[Dim, ...]

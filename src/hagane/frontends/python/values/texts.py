@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hagane.frontends.python.values.values import Outside, Unknown, Value
+from hagane.frontends.python.values.values import (
+    Outside,
+    Unknown,
+    Value,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,10 +9,10 @@ from typing import Any
 
 from hagane.frontends.python.interpret.arithmetic import BINARY, COMPARE, apply_plain, is_number
 from hagane.frontends.python.interpret.domain import Operation
+from hagane.frontends.python.values.objects import Function
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
-    Function,
     Host,
     ListRef,
     Method,

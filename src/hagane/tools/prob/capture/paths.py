@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.values.heap import is_same_number, join_contents
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Instance,
     ListRef,
     Real,
     Truth,

@@ -9,7 +9,8 @@ from typing import NoReturn
 from hagane.frontends.python.interpret.emitting.emit import Emitter
 from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Frame, Place
+from hagane.frontends.python.values.objects import Frame
+from hagane.frontends.python.values.values import Place
 from hagane.symbolic import Expr
 from hagane.symbolic.questions import Knowledge
 from hagane.tools.prob.capture.python_function import PythonFunction, Unsupported

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hagane.frontends.python.load.lift import is_standard
+from hagane.frontends.python.values.objects import Frame, Function
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Frame,
-    Function,
     Host,
     ListRef,
     Real,

@@ -12,14 +12,17 @@ from typing import Any
 from hagane.errors import HaganeError
 from hagane.frontends.python.interpret.arithmetic import BINARY
 from hagane.frontends.python.interpret.setting.metaclasses import refuse_construction
+from hagane.frontends.python.values.objects import (
+    Class,
+    Frame,
+    Instance,
+    is_compared_by_value,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
-    Frame,
     Host,
-    Instance,
     ListRef,
     Real,
     SetRef,
@@ -27,7 +30,6 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     alternatives,
-    is_compared_by_value,
 )
 from hagane.symbolic import Expr
 from hagane.tools.prob.capture.turns import Turns

@@ -10,7 +10,12 @@ from typing import NoReturn
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Step, Visit
 from hagane.frontends.python.interpret.reading.iterating import MAX_UNROLLED
-from hagane.frontends.python.values.values import ListRef, Many, Range, Value
+from hagane.frontends.python.values.values import (
+    ListRef,
+    Many,
+    Range,
+    Value,
+)
 from hagane.symbolic import Dim
 from hagane.symbolic.term import Term
 from hagane.tools.prob.capture.numbers import Arithmetic

@@ -6,9 +6,9 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import OPEN
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     DictRef,
-    Instance,
     Library,
     Many,
     Tensor,

@@ -9,7 +9,14 @@ from typing import Union, get_args, get_origin
 from hagane.frontends.libraries.torch.operands import FLOAT, need_tensor
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Instance, Many, Real, Tensor, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    Host,
+    Many,
+    Real,
+    Tensor,
+    Value,
+)
 
 # Parameters of each after the tensor with their defaults, ``...`` for none; of axes of the tensor
 # the least and the greatest number.

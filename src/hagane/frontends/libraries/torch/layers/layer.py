@@ -14,7 +14,12 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, DType, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Device,
+    DType,
+    Tensor,
+    Value,
+)
 from hagane.symbolic import Dim
 
 _MODULE = "torch.nn.Module"

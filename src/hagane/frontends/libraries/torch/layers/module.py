@@ -12,12 +12,12 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import MEMBERS
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     Device,
     DictRef,
     DType,
     Fields,
-    Instance,
     Many,
     Tensor,
     Unknown,

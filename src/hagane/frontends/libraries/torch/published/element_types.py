@@ -20,7 +20,11 @@ from hagane.frontends.libraries.torch.published.overflow import refuse_overflow
 from hagane.frontends.libraries.torch.published.signatures import METHODS
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import DType, Tensor, Value
+from hagane.frontends.python.values.values import (
+    DType,
+    Tensor,
+    Value,
+)
 from hagane.graph.types import dtype_name
 
 GROUPS = {

@@ -44,7 +44,11 @@ from hagane.frontends.python.values.strides import (
     order_of,
     strides_of,
 )
-from hagane.frontends.python.values.values import ListRef, Tensor, Value
+from hagane.frontends.python.values.values import (
+    ListRef,
+    Tensor,
+    Value,
+)
 from hagane.symbolic import Dim, definitely_equal
 
 # Operators of Python whose names differ from those of the functions.

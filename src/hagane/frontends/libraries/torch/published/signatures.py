@@ -20,7 +20,12 @@ from hagane.frontends.libraries.torch.operands import element_type
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Real, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Real,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.symbolic import Expr
 
 METHODS = "torch.Tensor."

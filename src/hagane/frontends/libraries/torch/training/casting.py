@@ -16,14 +16,13 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import FLOAT, cast, dtype_of, promoted
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.objects import Instance, Wrapped
 from hagane.frontends.python.values.values import (
     Device,
     DType,
-    Instance,
     Tensor,
     Unknown,
     Value,
-    Wrapped,
 )
 
 _PLACES = ("cpu", "cuda")

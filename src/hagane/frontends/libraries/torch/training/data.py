@@ -11,14 +11,13 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.operands import BOOL, INT64, need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
     Fields,
     Host,
-    Instance,
     Library,
     ListRef,
     Many,

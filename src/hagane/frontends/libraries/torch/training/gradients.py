@@ -13,19 +13,21 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import base_of, note_by_function
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Bound,
     Class,
     Instance,
+    Wrapped,
+)
+from hagane.frontends.python.values.objects import Function as ProgramFunction
+from hagane.frontends.python.values.values import (
+    MISSING,
     Library,
     Tensor,
     Truth,
     Unknown,
     Value,
-    Wrapped,
 )
-from hagane.frontends.python.values.values import Function as ProgramFunction
 from hagane.ops.builder import interpreting
 from hagane.ops.control.own_gradient import own_gradient
 from hagane.ops.functions.tensors.shapes import unbroadcast, zeros_like

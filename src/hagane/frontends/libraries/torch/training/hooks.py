@@ -14,9 +14,9 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training.gradients import fitted
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import memory_of, share
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     MISSING,
-    Instance,
     Library,
     Tensor,
     Unknown,

@@ -8,11 +8,11 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.recording import is_computed
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.values import (
     Choice,
     DictRef,
     Host,
-    Instance,
     ListRef,
     Many,
     Tensor,

@@ -9,7 +9,13 @@ from hagane.frontends.libraries.torch.operands import INT64
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.stand_ins import identity
-from hagane.frontends.python.values.values import Host, Many, Real, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Host,
+    Many,
+    Real,
+    Tensor,
+    Value,
+)
 
 _MODULE = "torch.nn.Module"
 

@@ -6,7 +6,11 @@ import multiprocessing
 
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Real, Value
+from hagane.frontends.python.values.values import (
+    Host,
+    Real,
+    Value,
+)
 
 TORCH.constants.update(
     {f"torch.distributed.ReduceOp.{name}": name for name in ("SUM", "AVG", "MAX", "MIN", "PRODUCT")}

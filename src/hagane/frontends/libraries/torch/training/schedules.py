@@ -8,7 +8,13 @@ from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.libraries.torch.training.optimizers import is_optimizer
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import DictRef, Instance, ListRef, Real, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    DictRef,
+    ListRef,
+    Real,
+    Value,
+)
 
 _BASE = "torch.optim.lr_scheduler.LRScheduler"
 # The settings of each schedule after its optimizer, with defaults; ``...`` has to be given.

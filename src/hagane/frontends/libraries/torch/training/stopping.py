@@ -5,7 +5,8 @@ from __future__ import annotations
 from hagane.frontends.libraries.table import View
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Value, Wrapped
+from hagane.frontends.python.values.objects import Wrapped
+from hagane.frontends.python.values.values import Value
 
 
 def _need_flag(t: Core, value: Value, name: str) -> bool:

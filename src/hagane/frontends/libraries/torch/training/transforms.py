@@ -11,7 +11,14 @@ from hagane.frontends.libraries.torch.operands import need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.own_programs import run_own
-from hagane.frontends.python.values.values import DictRef, Library, ListRef, Tensor, Value, Wrapped
+from hagane.frontends.python.values.objects import Wrapped
+from hagane.frontends.python.values.values import (
+    DictRef,
+    Library,
+    ListRef,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import interpreting, op
 from hagane.symbolic import Dim
 

@@ -12,12 +12,12 @@ from hagane.frontends.python.interpret.running import OutOfTime
 from hagane.frontends.python.report.findings import OWN, CheckError
 from hagane.frontends.python.values.deques import are_alike, list_like
 from hagane.frontends.python.values.heap import join_contents, join_unset
+from hagane.frontends.python.values.objects import Function
 from hagane.frontends.python.values.placeholders import other_path, stands_in
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
     Fields,
-    Function,
     ListRef,
     Ref,
     Truth,

@@ -9,15 +9,17 @@ from typing import Any
 from hagane.frontends.python.interpret.core.truths import Truths
 from hagane.frontends.python.interpret.fitting import refuse_unhashable
 from hagane.frontends.python.values.hashed import Step, hashed
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Class,
     Instance,
+    is_compared_by_value,
+    is_key,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
     SetRef,
     Tensor,
     Value,
-    is_compared_by_value,
-    is_key,
 )
 
 

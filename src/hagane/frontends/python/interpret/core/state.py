@@ -13,14 +13,13 @@ from hagane.frontends.python.interpret.running import Budget, Observer
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.from_outside import FromOutside
 from hagane.frontends.python.values.heap import MEMBERS, Heap
+from hagane.frontends.python.values.objects import Frame, ModuleRef
 from hagane.frontends.python.values.printing import show_type
 from hagane.frontends.python.values.values import (
     Absent,
     DictRef,
-    Frame,
     ListRef,
     Many,
-    ModuleRef,
     Place,
     Unknown,
     Value,

@@ -25,7 +25,11 @@ from hagane.frontends.python.values.content import as_array
 from hagane.frontends.python.values.multiples import multiples_told
 from hagane.frontends.python.values.pairing import is_meant
 from hagane.frontends.python.values.strides import in_order, order_of
-from hagane.frontends.python.values.values import Real, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Real,
+    Tensor,
+    Value,
+)
 from hagane.graph.types import SequenceType, Shape, TensorType, Type, dtype_name
 from hagane.ops.builder import Call, interpreting, library_node, node_of, op
 from hagane.ops.definition import Array

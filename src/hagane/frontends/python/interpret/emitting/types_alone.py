@@ -10,7 +10,13 @@ import onnx_ir as ir
 
 from hagane.frontends.python.interpret.emitting.claims import Claims
 from hagane.frontends.python.interpret.emitting.effects import Training
-from hagane.frontends.python.values.values import Kinds, Real, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Kinds,
+    Real,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.graph.types import Shape
 from hagane.ops.definition import Array
 from hagane.symbolic import Dim

@@ -14,16 +14,18 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.leaving.exceptions import Exceptions
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Bound,
     Class,
     Function,
-    Host,
     Instance,
     Managed,
-    Value,
     Wrapped,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Host,
+    Value,
 )
 from hagane.symbolic.path import PathCondition
 

@@ -13,13 +13,15 @@ from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.leaving.unwinding import Cleanup, Unwinding
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import OWN, CheckError
+from hagane.frontends.python.values.objects import (
+    Class,
+    Frame,
+    Instance,
+)
 from hagane.frontends.python.values.placeholders import other_path
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
-    Frame,
     Host,
-    Instance,
     Library,
     Unknown,
     Value,

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hagane.frontends.python.interpret.core import Core, Exit
-from hagane.frontends.python.values.values import Frame, Value
+from hagane.frontends.python.values.objects import Frame
+from hagane.frontends.python.values.values import Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,34 +14,36 @@ from hagane.frontends.python.interpret.reading.items import Items
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
 from hagane.frontends.python.values.members import Member
+from hagane.frontends.python.values.objects import (
+    Bound,
+    Class,
+    Function,
+    Instance,
+    ModuleRef,
+    Super,
+    Wrapped,
+)
 from hagane.frontends.python.values.open_tuples import OpenTuple
 from hagane.frontends.python.values.stand_ins import forget_kept, registered, with_accessor
 from hagane.frontends.python.values.values import (
     MISSING,
-    Bound,
     Choice,
-    Class,
     Device,
     DictRef,
     DType,
     Fields,
-    Function,
     Host,
-    Instance,
     Library,
     ListRef,
     Method,
-    ModuleRef,
     Outside,
     Range,
     Real,
     SetRef,
     Stream,
-    Super,
     Tensor,
     Unknown,
     Value,
-    Wrapped,
     is_plain,
     may_be_absent,
 )

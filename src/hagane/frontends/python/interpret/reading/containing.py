@@ -10,12 +10,15 @@ from functools import partial
 
 from hagane.frontends.python.interpret.arithmetic import apply_plain
 from hagane.frontends.python.interpret.reading.enumerations import Enumerations
+from hagane.frontends.python.values.objects import (
+    Class,
+    Instance,
+    is_enumeration,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
-    Class,
     DictRef,
     Host,
-    Instance,
     ListRef,
     Many,
     Range,
@@ -25,7 +28,6 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_enumeration,
     is_plain,
 )
 from hagane.symbolic.logic import both, either

@@ -10,16 +10,18 @@ from typing import Any
 from hagane.frontends.python.interpret.objects import Objects
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.members import Member, member_of, plain_kind, shows_plainly
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Class,
     Function,
-    Host,
     Instance,
-    Value,
     Wrapped,
     is_enumeration,
     is_flag,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Host,
+    Value,
     is_plain,
 )
 

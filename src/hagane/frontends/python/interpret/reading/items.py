@@ -13,15 +13,19 @@ from hagane.frontends.python.interpret.reading.iterating import Iteration
 from hagane.frontends.python.interpret.reading.open_keys import OpenKeys
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import Deque
+from hagane.frontends.python.values.objects import (
+    Class,
+    Instance,
+    is_enumeration,
+    names_of_tuple,
+)
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.texts import OpenText
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
     Host,
-    Instance,
     Library,
     ListRef,
     Many,
@@ -33,10 +37,8 @@ from hagane.frontends.python.values.values import (
     Truth,
     Unknown,
     Value,
-    is_enumeration,
     is_plain,
     is_size,
-    names_of_tuple,
 )
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, minimum, symbols_of
 

@@ -17,13 +17,17 @@ from hagane.frontends.python.interpret.reading.streams import ENDED
 from hagane.frontends.python.interpret.tables import Tables
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.hashed import in_order
+from hagane.frontends.python.values.objects import (
+    Class,
+    Instance,
+    is_enumeration,
+    names_of_tuple,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
     Choice,
-    Class,
     DictRef,
     Host,
-    Instance,
     Library,
     ListRef,
     Many,
@@ -35,9 +39,7 @@ from hagane.frontends.python.values.values import (
     Unknown,
     Value,
     alternatives,
-    is_enumeration,
     is_plain,
-    names_of_tuple,
 )
 from hagane.symbolic import Dim, Expr, ceildiv, maximum, symbol
 from hagane.symbolic.logic import both

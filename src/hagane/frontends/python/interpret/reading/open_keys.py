@@ -9,11 +9,11 @@ from itertools import takewhile
 from typing import Any
 
 from hagane.frontends.python.interpret.core import Core
+from hagane.frontends.python.values.objects import Instance
 from hagane.frontends.python.values.texts import Begun, OpenText
 from hagane.frontends.python.values.values import (
     MISSING,
     DictRef,
-    Instance,
     Tensor,
     Value,
     is_size,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hagane.frontends.python.interpret.setting.half_set import HalfSet
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import (
-    MISSING,
+from hagane.frontends.python.values.objects import (
     Class,
     Instance,
-    Value,
     Wrapped,
+)
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Value,
     may_be_absent,
 )
 

@@ -8,16 +8,18 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.heap import unset_of
 from hagane.frontends.python.values.memory import UNSET
+from hagane.frontends.python.values.objects import (
+    Class,
+    Function,
+    Instance,
+    Wrapped,
+)
 from hagane.frontends.python.values.values import (
     MISSING,
     Absent,
     Choice,
-    Class,
-    Function,
-    Instance,
     Unknown,
     Value,
-    Wrapped,
     may_be_absent,
 )
 from hagane.symbolic.logic import choose

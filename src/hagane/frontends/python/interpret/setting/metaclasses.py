@@ -6,7 +6,8 @@ import types
 
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import MISSING, Class, Value
+from hagane.frontends.python.values.objects import Class
+from hagane.frontends.python.values.values import MISSING, Value
 
 _STANDARD = ("abc", "enum", "typing", "ctypes", "_ctypes")
 

@@ -7,15 +7,17 @@ import dataclasses
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.interpret.leaving.exceptions import Raised
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import (
+from hagane.frontends.python.values.objects import (
     Class,
-    Host,
     Instance,
+    Wrapped,
+    names_of_tuple,
+)
+from hagane.frontends.python.values.values import (
+    Host,
     ListRef,
     SetRef,
     Value,
-    Wrapped,
-    names_of_tuple,
 )
 
 

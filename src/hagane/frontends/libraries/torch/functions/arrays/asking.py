@@ -31,7 +31,15 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.sizes import Size
-from hagane.frontends.python.values.values import Device, DType, Fields, Host, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Device,
+    DType,
+    Fields,
+    Host,
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import pairs
 from hagane.ops.functions.tensors import ordering

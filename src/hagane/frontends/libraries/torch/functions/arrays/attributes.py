@@ -36,7 +36,13 @@ from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.sizes import Size
 from hagane.frontends.python.values.strides import dense, is_one, strides_of
-from hagane.frontends.python.values.values import Device, DType, Host, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Device,
+    DType,
+    Host,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import ordering
 from hagane.symbolic import Dim, definitely_equal, maximum

@@ -16,7 +16,13 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Device, Library, Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Device,
+    Library,
+    Tensor,
+    Truth,
+    Value,
+)
 
 
 def _convert(name: str, dtype: ir.DataType) -> None:

@@ -29,7 +29,12 @@ from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import note_part
 from hagane.frontends.python.values.open_tuples import tuple_of
 from hagane.frontends.python.values.strides import lie, strides_of
-from hagane.frontends.python.values.values import Library, Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Library,
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.ops.functions.tensors import parts as taken
 from hagane.symbolic import Dim, ceildiv, definitely_equal, floordiv, maximum, minimum
 

@@ -36,10 +36,7 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import (
-    Tensor,
-    Value,
-)
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import cast as to_dtype
 from hagane.ops.functions.sums import products, statistics
@@ -62,11 +59,11 @@ def _gathered(name: str) -> None:
             return t.emit.typed("GatherElements", [x, places], x.dtype, made)
         own = shape_of(t, places)
         if {len(shape), len(own)} in ({0}, {0, 1}):  # a scalar counts as a vector of one element
-            made = function(
+            vector = function(
                 t, _vector(t, x), 0, _vector(t, places), *(_vector(t, one) for one in rest),
                 **{key: _vector(t, one) for key, one in others.items()},
             )  # fmt: skip
-            return reshape(t, made, list(own if name == "gather" else shape))
+            return reshape(t, vector, list(own if name == "gather" else shape))
         if len(shape_of(t, places)) != len(shape):
             t.fail(
                 "rank",

@@ -31,7 +31,11 @@ from hagane.frontends.libraries.totals import total_size
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import note_part
 from hagane.frontends.python.values.strides import lie, strides_of
-from hagane.frontends.python.values.values import Many, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import transpose
 from hagane.ops.functions.tensors import parts as taken

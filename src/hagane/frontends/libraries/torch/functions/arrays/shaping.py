@@ -46,7 +46,11 @@ from hagane.frontends.python.values.strides import (
     order_of,
     strides_of,
 )
-from hagane.frontends.python.values.values import Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.graph.types import Shape, dtype_name
 from hagane.ops.builder import op
 from hagane.ops.functions.tensors import bits

@@ -27,7 +27,11 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.printing import show_dims
-from hagane.frontends.python.values.values import Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.graph.types import Shape
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.layers import alignment, losses

@@ -12,7 +12,13 @@ from hagane.frontends.libraries.torch.operands import INT64, need_tensor, shape_
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Computed, Instance, Library, Many, Tensor, Value
+from hagane.frontends.python.values.objects import Computed, Instance
+from hagane.frontends.python.values.values import (
+    Library,
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import dtype_of, op
 from hagane.ops.functions.numbers.elementary import transpose, unsqueeze
 from hagane.ops.functions.tensors.padding import padded_around

@@ -19,7 +19,12 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Instance, Many, Tensor, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    Many,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import interpreting, op
 from hagane.ops.functions.layers.drawing import dropped
 from hagane.ops.functions.layers.recurrent import (

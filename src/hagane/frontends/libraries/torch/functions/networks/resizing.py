@@ -23,7 +23,12 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.arithmetic import exact, round_down
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Tensor, Value, is_plain
+from hagane.frontends.python.values.values import (
+    Host,
+    Tensor,
+    Value,
+    is_plain,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
 from hagane.ops.functions.images.antialiased import antialiased

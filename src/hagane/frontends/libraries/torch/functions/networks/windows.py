@@ -27,7 +27,11 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Tensor, Value, is_size
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Value,
+    is_size,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.images import images
 from hagane.ops.functions.images.pooling import adaptive_means

@@ -25,7 +25,8 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Computed, Instance, Tensor, Value
+from hagane.frontends.python.values.objects import Computed, Instance
+from hagane.frontends.python.values.values import Tensor, Value
 from hagane.graph.types import Shape
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.densities import LAWS as LAWS_OF_NUMBERS

@@ -30,7 +30,11 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.report.findings import CheckError
-from hagane.frontends.python.values.values import Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers import activations, division, integers, pairs
 from hagane.ops.functions.numbers.activations import at_least, at_most

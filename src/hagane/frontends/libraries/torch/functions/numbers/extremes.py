@@ -19,7 +19,11 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Fields,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.definition import Array
 from hagane.ops.functions.sums import statistics

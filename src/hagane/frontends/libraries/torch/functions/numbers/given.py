@@ -7,7 +7,12 @@ from typing import Any
 
 from hagane.frontends.libraries.torch.functions.numbers.distributions import KINDS, attributes_of
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import MISSING, Instance, Library, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    MISSING,
+    Library,
+    Value,
+)
 
 # The attributes that have the first arguments of distributions which are made of others.
 _PARTS = {

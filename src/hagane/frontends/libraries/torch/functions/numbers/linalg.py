@@ -23,7 +23,11 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Fields,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.elementary import cast as to_dtype
 from hagane.ops.functions.numbers.elementary import swapped

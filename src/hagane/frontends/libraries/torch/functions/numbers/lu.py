@@ -13,7 +13,11 @@ from hagane.frontends.libraries.torch.functions.numbers.linalg import matrices
 from hagane.frontends.libraries.torch.operands import category, need_tensor, shape_of
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Fields, Tensor, Value
+from hagane.frontends.python.values.values import (
+    Fields,
+    Tensor,
+    Value,
+)
 from hagane.ops.functions.numbers.elementary import cast as to_dtype
 from hagane.ops.functions.sums import packed
 from hagane.symbolic import Dim, minimum

@@ -28,7 +28,11 @@ from hagane.frontends.libraries.torch.operands import (
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
 from hagane.frontends.python.values.memory import own
-from hagane.frontends.python.values.values import Tensor, Truth, Value
+from hagane.frontends.python.values.values import (
+    Tensor,
+    Truth,
+    Value,
+)
 from hagane.ops.functions.sums import linalg, statistics
 from hagane.ops.functions.tensors import ordering
 from hagane.symbolic import definitely_different, maximum

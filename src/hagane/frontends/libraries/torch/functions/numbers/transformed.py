@@ -22,7 +22,13 @@ from hagane.frontends.libraries.torch.operands import (
 )
 from hagane.frontends.libraries.torch.table import TORCH
 from hagane.frontends.python.interpret.core import Core
-from hagane.frontends.python.values.values import Host, Instance, Library, Tensor, Value
+from hagane.frontends.python.values.objects import Instance
+from hagane.frontends.python.values.values import (
+    Host,
+    Library,
+    Tensor,
+    Value,
+)
 from hagane.ops.builder import op
 from hagane.ops.functions.numbers.bijections import BIJECTIONS
 from hagane.ops.functions.numbers.elementary import cast
