@@ -11,7 +11,6 @@ import onnx_ir as ir
 from hagane.errors import InvalidArgument
 from hagane.graph.names import separate_names
 from hagane.graph.walk import all_graphs
-from hagane.machine.whole_files import write_whole, written_whole
 
 # The newest file format that released runtimes read; onnx itself may already write a later one.
 MAX_IR_VERSION = 13
@@ -64,6 +63,8 @@ def write(
     Raises:
         InvalidArgument: The model does not fit into ONNX Runtime's format.
     """
+    from hagane.machine.whole_files import write_whole, written_whole  # sessions need none
+
     path = Path(path)
     size = sum(
         value.const_value.nbytes

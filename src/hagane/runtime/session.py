@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from hagane.errors import InvalidArgument, InvalidModel, KernelError, OutOfMemory
 from hagane.machine import Lock, NoCompiler
-from hagane.machine.whole_files import write_whole
 from hagane.native.ready.caller import Caller, make_entry
 from hagane.runtime.chosen import is_native, level_of, threads_of
 from hagane.runtime.device import CPU
@@ -444,6 +443,8 @@ class InferenceSession:
             raise InvalidArgument("set SessionOptions.enable_profiling before making the session")
         import json
         import time
+
+        from hagane.machine.whole_files import write_whole
 
         stamp = time.strftime("%Y-%m-%d_%H-%M-%S")
         path = f"{self._options.profile_file_prefix}_{stamp}.json"

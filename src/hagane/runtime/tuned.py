@@ -14,7 +14,6 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.machine import NoCompiler, data_folder, processor_name
-from hagane.machine.whole_files import write_whole
 from hagane.native import (
     Choice,
     Choices,
@@ -71,6 +70,8 @@ class TuningCache:
 
     def store(self, choices: Mapping[str, Choice]) -> None:
         """Add choices for this processor; other processes may do the same meanwhile."""
+        from hagane.machine.whole_files import write_whole  # sessions that only run need none
+
         processors = self._read()
         own = processors.setdefault(self._processor, {})
         own.update({key: choice_to_json(choice) for key, choice in choices.items()})
