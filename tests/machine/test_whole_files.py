@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,12 +29,14 @@ TEXT = "a longer text " * 500
 @contextmanager
 def full(room: int = 100) -> Iterator[None]:
     """Let no file grow past some bytes, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, writes = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # of modules that are loaded meanwhile, which would be cut off
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = writes
 
 
 def content(folder: Path) -> dict[str, str]:
