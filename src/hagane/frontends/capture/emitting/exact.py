@@ -172,7 +172,12 @@ def only_item(nodes: Nodes, value: ir.Value, bad: ir.Value, told: str) -> ir.Val
 
 
 def failing(emitter: ScopedEmitter, nodes: Nodes, value: ir.Value, bad: ir.Value) -> ir.Value:
-    """Return a number, and let runs that need it fail where a graph has not Python's."""
+    """Return a number, and let runs that need it fail where a graph has not Python's.
+
+    A compiled step takes it as it is: no step of it fails, and epochs and counts are far from that.
+    """
+    if emitter.training is not None:
+        return value
     for needed in emitter.needed:
         bad = nodes._node("And", bad, needed)
     place = emitter.place()
