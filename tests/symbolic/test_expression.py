@@ -47,6 +47,24 @@ def test_division_agrees_with_integers(a: Dim, d: int, at: dict[str, int]) -> No
     assert evaluate(ceildiv(a, d), at) == -(-x // d)
 
 
+@given(dims, dims, st.integers(-3, 3).filter(bool), sizes)
+def test_division_by_sizes_agrees_with_integers(
+    a: Dim, b: Dim, times: int, at: dict[str, int]
+) -> None:
+    for top, bottom in ((a, b), (a * b, b * times), (a * times, b), (b, b * times)):
+        x, y = evaluate(top, at), evaluate(bottom, at)
+        assert isinstance(x, int)
+        assert isinstance(y, int)
+        if y:
+            assert evaluate(top // bottom, at) == x // y
+            assert evaluate(top % bottom, at) == x % y
+            assert evaluate(ceildiv(top, bottom), at) == -(-x // y)
+
+
+def test_a_part_of_a_divisor_is_its_own_remainder() -> None:
+    assert [n % (2 * n), (3 * n) % (2 * n), (4 * n) % (2 * n)] == [n, n, 0]
+
+
 @given(dims, sizes)
 def test_the_number_of_a_value_is_what_it_evaluates_to(a: Dim, at: dict[str, int]) -> None:
     assert number_of(a, at) == evaluate(a, at)

@@ -350,11 +350,12 @@ def mod(left: Dim, right: Dim) -> Dim:
     """Return the remainder of ``floordiv``, which has the sign of ``right``."""
     if not isinstance(left, Expr) and not isinstance(right, Expr):
         return left % right
-    if not isinstance(right, Expr):
-        # Through floor, so that h - h % 32 and 32*(h//32) are one normal form.
-        return add(left, multiply(_floordiv(left, right), -right))
-    if _divide_exactly(left, right) is not None:
+    exact = _divide_exactly(left, right)
+    if exact is not None and _is_integral(exact):
         return 0
+    if exact is not None or not isinstance(right, Expr):
+        # Through floor, so that h - h % 32 and 32*(h//32) are one normal form; n % (2*n) is n.
+        return add(left, multiply(multiply(_floordiv(left, right), right), -1))
     return Expr({((Atom("mod", (left, right)), 1),): 1})
 
 
