@@ -29,6 +29,7 @@ from hagane.frontends.python.values.values import (
     Real,
     SetRef,
     Tensor,
+    Unknown,
     Value,
     is_plain,
     is_size,
@@ -272,7 +273,7 @@ class Calling(Iterators):
         if not isinstance(receiver, ListRef | tuple):
             return NONE
         index = self.core.settle(index)
-        if isinstance(index, Choice):
+        if isinstance(index, Choice | Unknown):
             return NONE
         content = self.core.heap[receiver] if isinstance(receiver, ListRef) else receiver
         if isinstance(content, Many):

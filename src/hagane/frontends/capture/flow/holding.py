@@ -71,6 +71,16 @@ def ruled(content: Many) -> Many:
     return Many(UNKNOWN_ITEMS, content.length)
 
 
+def _refuse_lost(value: Value) -> None:
+    """Refuse a value that an iteration would hand on and that only the one written has lost."""
+    if isinstance(value, Choice):
+        _refuse_lost(value.yes)
+        _refuse_lost(value.no)
+    elif isinstance(value, Unknown):
+        lost = "an iteration loses a value that it would hand on"
+        raise CheckError("capture", f"{lost}: {value.reason}" if value.reason else lost)
+
+
 class Holding:
     """Takes values apart into tensors, and makes values of tensors.
 
@@ -92,6 +102,7 @@ class Holding:
         value = self.core.settle(value)
         if isinstance(slot, Fixed):
             return []
+        _refuse_lost(value)
         if isinstance(slot, Maybe):
             present, found = self._present(value, slot.absent)
             flag = self.emit.as_scalar(present, "bool")
@@ -99,8 +110,6 @@ class Holding:
                 return [flag, *map(self._filler, leaves(slot.item))]
             return [flag, *self.apart(slot.item, found, contents)]
         if isinstance(slot, TensorSlot):
-            if isinstance(value, Unknown):  # only the written iteration failed
-                raise CheckError("capture", "an iteration loses a value that it would hand on")
             assert isinstance(value, Tensor)
             if value.dtype in COMPLEX:
                 value = self.core.tables.complex_parts.joined(self.core, value)

@@ -13,6 +13,7 @@ import ast
 import itertools
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,7 @@ class Links:
         self._groups = itertools.count()
         self._doubled: set[int] = set()  # families of which a list may have an item twice
         self.replaced: Counter[int] = Counter()  # how often the content of a container was
+        self.behind: set[int] = set()  # made of two of which one must not be read
         self.clock = 0  # how often items of lists were changed
 
     # What may be one.
@@ -105,7 +107,17 @@ class Links:
             for key, side in zip(keys_of(others), sides or (contents,) * 2, strict=False)
         ):
             contents[STALE] = contents[STALE] | {made.key}
+            self.behind.add(made.key)
             self.keys.add(made.key)
+
+    @contextmanager
+    def joining(self) -> Iterator[set[int]]:
+        """Collect the containers made inside the block that must not be read in what is joined."""
+        before, self.behind = self.behind, set()
+        try:
+            yield self.behind
+        finally:
+            self.behind = before | self.behind
 
     def _link(self, key: int, sources: frozenset[int]) -> None:
         self._sources[key] = self._sources.get(key, frozenset()) | (sources - {key})
@@ -328,6 +340,8 @@ class Links:
             )
         contents[owner] = made = self.lists.written(rows, view.place, view.value)
         view.seen.append(made)
+        if owner in self._views:  # an item of another list itself
+            self.changed(owner)
         return set()
 
     def _is_one_of(self, view: View) -> bool:
@@ -363,6 +377,8 @@ class Links:
             return False
         if view is None or view.members or not view.seen:
             return True
+        if view.owner in self._views and not self._is_current(view.owner, contents):
+            return False
         rows = None if view.owner is None else contents.get(view.owner)
         born = max(one.born for one in view.seen)
         return view.has_seen(rows) or all(
@@ -387,6 +403,19 @@ class Links:
                     raise
                 contents[STALE] = contents[STALE] | {key}
 
+    def refresh(self) -> None:
+        """Bring all containers up to date; those that cannot be are marked as changed.
+
+        A loop begins with values, and ends each iteration with values, that nothing reads first.
+        """
+        contents = self.core.heap.contents
+        behind = [key for key in self._views if key in contents]
+        for key in [key for key in behind if not self._is_current(key, contents)]:
+            try:
+                self.read(key)
+            except CheckError:
+                contents[STALE] = contents[STALE] | {key}
+
     def read(self, key: int) -> None:
         """Bring the content of a container up to date.
 
@@ -398,6 +427,9 @@ class Links:
         if key in contents[STALE]:
             if view is None or not self._is_one_of(view):
                 raise stale()
+            for member in keys_of(view.members):  # flat ones, which a loop may have replaced
+                if member in self.keys:
+                    self.read(member)
             members = self.lists.stacked(view.members)
             contents[key] = contents[self.lists.copied(members, view.place).key]
             contents[STALE] = contents[STALE] - {key}
@@ -405,6 +437,8 @@ class Links:
         if view is None or view.members or not view.seen:
             return
         owner = self._owner(view)
+        if owner in self._views:
+            self.read(owner)
         rows = None if owner is None else contents.get(owner)
         if view.has_seen(rows):
             return
@@ -414,13 +448,29 @@ class Links:
         before: Rows | None = rows
         while isinstance(before, Rows) and not view.has_seen(before):
             before = before.before
-        if before is None or key != getattr(view.value, "key", None):
+        if before is None or key not in containers(view.value, contents):
             raise stale()
         assert isinstance(rows, Rows)
         view.place = self.lists.from_front(view.place, view.seen[-1].length)
-        fresh = self.lists.copied(rows, view.place)
-        contents[key] = contents[fresh.key]
+        self._renew(view.value, self.lists.copied(rows, view.place))
         view.seen.append(rows)
+
+    def _renew(self, value: Value, now: Value) -> Value:
+        """Give containers the content of others of one structure; return the value that it is."""
+        contents = self.core.heap.contents
+        if isinstance(value, tuple) and isinstance(now, tuple) and len(value) == len(now):
+            return tuple(map(self._renew, value, now))
+        if not is_container(value) or type(value) is not type(now):
+            return now
+        old, new = contents[value.key], contents[now.key]
+        if isinstance(old, Rows):  # what was taken of it before is another object now
+            self.clock += 1
+            self._changed.update(dict.fromkeys(old.family, self.clock))
+        if type(old) is dict and type(new) is dict and old.keys() == new.keys():
+            contents[value.key] = {name: self._renew(old[name], new[name]) for name in new}
+        else:
+            contents[value.key] = self._renew(old, new)
+        return value
 
 
 def stale() -> CheckError:

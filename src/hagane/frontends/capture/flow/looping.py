@@ -100,6 +100,7 @@ class Looping:
         self.lists = domain.lists
         self.node, self.length, self.turn = node, length, turn
         self.entered: dict[tuple[int, Any], Value] = {}  # at the start of the last iteration run
+        self.lists.links.refresh()
         self.carried = Carried(self.core.heap.snapshot(), domain.lists, mixing=mixing)
 
     def attempt(self) -> tuple[Odd | None, bool]:
@@ -166,6 +167,7 @@ class Looping:
         marks = [e.contents[WRITTEN] for e in exits if e.kind == "return"]
         written = frozenset(mark for found in marks for mark in found)
         going, broke, returned, result, caught = core.merge(exits, inside)
+        self.lists.links.refresh()
         # Other runs raise an error.
         ends = bool(emit.raises) and emit.scope is not body.inner
         came = emit.is_here(body.inner) if ends else None

@@ -25,7 +25,7 @@ from hagane.frontends.python.report.collect import Collector
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.deques import are_alike, list_like
 from hagane.frontends.python.values.heap import is_same_number, join_contents
-from hagane.frontends.python.values.memory import COMPLEX, WRITTEN, base_of, is_same_view
+from hagane.frontends.python.values.memory import COMPLEX, STALE, WRITTEN, base_of, is_same_view
 from hagane.frontends.python.values.objects import Class, Instance
 from hagane.frontends.python.values.values import (
     MISSING,
@@ -193,7 +193,9 @@ class Paths(Plain):
         self.knowledge.path = entry.within(scope)
         contents = self._met(condition, one.contents, other.contents)
         sides = one.contents, other.contents
-        value = self._joined(condition, one.value, other.value, sides)
+        with self.lists.links.joining() as behind:
+            value = self._joined(condition, one.value, other.value, sides)
+        contents[STALE] = contents[STALE] | behind
         return Exit(other.kind, value, contents, self.knowledge.path)
 
     # Joins.
@@ -214,7 +216,9 @@ class Paths(Plain):
         before = self._sides, self._pairs, self._mark, self._joins
         self._sides, self._pairs, self._mark, self._joins = (yes, no), {}, mark, {}
         try:
-            joined = join_contents(yes, no, partial(core.join, condition), condition, lists)
+            with self.lists.links.joining() as behind:
+                joined = join_contents(yes, no, partial(core.join, condition), condition, lists)
+            joined[STALE] = joined[STALE] | behind
             for key in core.heap.dictionaries & yes.keys() & no.keys():
                 one, other = yes[key], no[key]
                 if one is other or isinstance(one, Many) or isinstance(other, Many):

@@ -16,7 +16,7 @@ from hagane.frontends.capture.flow.slots import (
     Slot,
 )
 from hagane.frontends.python.values.sizes import Size
-from hagane.frontends.python.values.values import ListRef, Value
+from hagane.frontends.python.values.values import Choice, ListRef, Value
 from hagane.ops.definition import Array
 
 
@@ -38,6 +38,8 @@ def known_columns(form: Slot, items: Sequence[Value], contents: Contents) -> lis
         except OverflowError:
             return None
     if isinstance(form, Parts):
+        if any(isinstance(item, Choice) for item in items):
+            return None
         held = [parts_of(form, item, contents) for item in items]
         columns = [
             known_columns(part, [values[place] for values in held], contents)
