@@ -10,8 +10,8 @@ from typing import Any
 import onnx_ir as ir
 
 from hagane.frontends.capture.emitting.growth import Began, Handed, steady
+from hagane.frontends.capture.flow.containers import objects
 from hagane.frontends.capture.flow.holding import Holding
-from hagane.frontends.capture.flow.links import objects
 from hagane.frontends.capture.flow.slots import (
     Contents,
     Fixed,

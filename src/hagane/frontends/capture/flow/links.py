@@ -18,16 +18,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hagane.frontends.capture.flow.containers import (
+    containers,
+    is_container,
+    keys_of,
+    objects,
+    stale,
+)
 from hagane.frontends.capture.flow.slots import Contents, Rows
 from hagane.frontends.python.report.findings import CheckError
 from hagane.frontends.python.values.memory import STALE
-from hagane.frontends.python.values.objects import Instance
-from hagane.frontends.python.values.values import (
-    Choice,
-    DictRef,
-    ListRef,
-    Value,
-)
+from hagane.frontends.python.values.values import Value
 from hagane.symbolic import Dim, definitely_equal
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Links:
         self._doubled: set[int] = set()  # families of which a list may have an item twice
         self.replaced: Counter[int] = Counter()  # how often the content of a container was
         self.behind: set[int] = set()  # made of two of which one must not be read
+        self.mixed: list[Rows] = []  # contents that were joined of items that must not be read
         self.clock = 0  # how often items of lists were changed
 
     # What may be one.
@@ -385,6 +387,16 @@ class Links:
             self._changed.get(one, 0) <= born for one in view.seen[0].family
         )
 
+    def are_current(self, content: Value, contents: Contents) -> bool:
+        """Whether the items of a list have the content that they have for the program."""
+        if isinstance(content, Rows):
+            return True
+        return all(self._is_current(key, contents) for key in containers(content, contents))
+
+    def is_mixed(self, content: Any) -> bool:
+        """Whether a content was joined of items that must not be read."""
+        return any(content is one for one in self.mixed)
+
     def fresh(self, value: Value, *, told: bool = True) -> None:
         """Bring the containers of a value up to date.
 
@@ -406,7 +418,7 @@ class Links:
     def refresh(self) -> None:
         """Bring all containers up to date; those that cannot be are marked as changed.
 
-        A loop begins with values, and ends each iteration with values, that nothing reads first.
+        Loops hand on values that nothing reads before, and joins those of either path.
         """
         contents = self.core.heap.contents
         behind = [key for key in self._views if key in contents]
@@ -473,54 +485,4 @@ class Links:
         return value
 
 
-def stale() -> CheckError:
-    """Return the error for a container that may have been changed under another name."""
-    return CheckError(
-        "capture",
-        "a list or object is read here after a change in place of another one, and the data decide "
-        "whether the two are the same; change a copy, as in row = list(row), or set the item",
-    )
-
-
-def is_container(value: Value) -> bool:
-    """Whether a value is an object whose content tensors can hold."""
-    if isinstance(value, Instance):
-        return bool(getattr(value.cls, "fields", None))
-    return isinstance(value, ListRef | DictRef)
-
-
-def keys_of(values: Sequence[Value]) -> list[int]:
-    """Return the keys of values that are containers."""
-    return [value.key for value in values if is_container(value)]
-
-
-def containers(value: Value, contents: Contents) -> Iterator[int]:
-    """Yield the keys of the containers in a value, in order."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from containers(item, contents)
-    elif isinstance(value, Choice):
-        yield from containers(value.yes, contents)
-        yield from containers(value.no, contents)
-    elif is_container(value):
-        yield value.key
-        content = contents.get(value.key)
-        if type(content) is dict:
-            content = tuple(content.values())
-        if isinstance(content, tuple):
-            yield from containers(content, contents)
-
-
-def objects(value: Value, contents: Contents) -> Iterator[int]:
-    """Yield the keys of the containers in a value or a content, and the families of its items."""
-    if isinstance(value, Rows):
-        yield from value.family
-        return
-    for key in containers(value, contents):
-        yield key
-        content = contents.get(key)
-        if isinstance(content, Rows):
-            yield from content.family
-
-
-__all__ = ["Links", "containers", "objects", "stale"]
+__all__ = ["Links"]

@@ -188,7 +188,10 @@ class Lists(Holding):
         family = frozenset(n for side in (yes, no) for n in self.links.family_of(side))
         if any(isinstance(side, Rows) and side.doubled is not None for side in (yes, no)):
             self.links.double(family)
-        return self.rows_of(both.item, tuple(columns), family)
+        made = self.rows_of(both.item, tuple(columns), family)
+        if not all(self.links.are_current(*one) for one in pair):
+            self.links.mixed.append(made)
+        return made
 
     def chained(self, left: Value, right: Value) -> Value:
         """Return the contents of two lists behind each other."""

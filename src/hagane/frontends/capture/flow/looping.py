@@ -201,6 +201,7 @@ class Looping:
         goes = FALSE
         if not core.dead:
             goes = self._condition()
+            self.lists.links.refresh()
             exits.append(core.exit("turn", (core.as_truth(goes), False, False, MISSING, False)))
         return exits, goes
 

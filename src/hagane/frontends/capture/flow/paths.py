@@ -128,12 +128,12 @@ class Paths(Plain):
         start, entry, mark = core.heap.snapshot(), self.knowledge.path, core.heap.mark()
         branch = self.emit.branch(condition)
         self.knowledge.path = entry.taking(condition).within(branch.yes)
-        a = yes()
+        a = self._up_to_date(yes)
         dead_a, contents_a, path_a = core.dead, core.heap.contents, self.knowledge.path
         core.heap.restore(start)
         core.dead = False
         self.knowledge.path = entry.taking(negate(condition)).within(branch.no)
-        b = no()
+        b = self._up_to_date(no)
         path_b = self.knowledge.path
         if dead_a:
             return b
@@ -156,6 +156,13 @@ class Paths(Plain):
             self.knowledge.path = entry.taking(rest).within(guard.yes)
         return value
 
+    def _up_to_date(self, path: Callable[[], Value]) -> Value:
+        """Run a path; bring the objects that it leaves up to date, which the join reads."""
+        result = path()
+        if not self.core.dead:
+            self.lists.links.refresh()
+        return result
+
     @staticmethod
     def _condition(scope: Scope, around: Scope) -> Term:
         """Return the condition under which a scope is run, given that one around it is."""
@@ -165,6 +172,7 @@ class Paths(Plain):
 
     def leave(self, kind: str, value: Value, exits: list[Exit]) -> None:
         """End the current path here."""
+        self.lists.links.refresh()
         exits.append(self.core.exit(kind, value))
         self.core.dead = True
 
@@ -218,6 +226,8 @@ class Paths(Plain):
         try:
             with self.lists.links.joining() as behind:
                 joined = join_contents(yes, no, partial(core.join, condition), condition, lists)
+            if self.lists.links.mixed:
+                behind |= {key for key, one in joined.items() if self.lists.links.is_mixed(one)}
             joined[STALE] = joined[STALE] | behind
             for key in core.heap.dictionaries & yes.keys() & no.keys():
                 one, other = yes[key], no[key]
@@ -303,7 +313,11 @@ class Paths(Plain):
             found = self._list_of(condition, a, b)
             if isinstance(found, Choice) or not are_alike((yes, no)):
                 return Choice(condition, yes, no)
-            return list_like(core.heap, yes, found)
+            made = list_like(core.heap, yes, found)
+            if self.lists.links.is_mixed(found):
+                held[STALE] = held[STALE] | {made.key}
+                self.lists.links.behind.add(made.key)
+            return made
         if type(a) is not dict or type(b) is not dict or a.keys() != b.keys():
             return Choice(condition, yes, no)
         if isinstance(yes, Instance) and not (yes.cls is no.cls and _is_value(yes)):
