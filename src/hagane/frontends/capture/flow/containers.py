@@ -65,4 +65,24 @@ def objects(value: Value, contents: Contents) -> Iterator[int]:
             yield from content.family
 
 
-__all__ = ["containers", "is_container", "keys_of", "objects", "stale"]
+def named(contents: Contents) -> set[int]:
+    """Return the keys of the containers that a name, an attribute or an item stands for."""
+    waiting = [
+        value
+        for content in contents.values()
+        if isinstance(content, dict | tuple)
+        for value in (content.values() if isinstance(content, dict) else content)
+    ]
+    found = set[int]()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, tuple):
+            waiting += value
+        elif isinstance(value, Choice):
+            waiting += [value.yes, value.no]
+        elif is_container(value):
+            found.add(value.key)
+    return found
+
+
+__all__ = ["containers", "is_container", "keys_of", "named", "objects", "stale"]

@@ -89,6 +89,7 @@ class Known:
         if trial is None or (not trial.ended and trial.cost * self._times <= least):
             return False
         cost = trial.cost * self._times
+        domain.lists.links.refresh()
         start = core.heap.snapshot()
         many = self._as_many(items)
         if many is None:

@@ -22,6 +22,7 @@ from hagane.frontends.capture.flow.containers import (
     containers,
     is_container,
     keys_of,
+    named,
     objects,
     stale,
 )
@@ -340,7 +341,7 @@ class Links:
                 f"{self.core.show(view.value)} is changed in place, and the list that it is an "
                 "item of may have it twice; append a copy: items.append(list(item))",
             )
-        contents[owner] = made = self.lists.written(rows, view.place, view.value)
+        contents[owner] = made = self.lists.written(rows, self._front(view), view.value)
         view.seen.append(made)
         if owner in self._views:  # an item of another list itself
             self.changed(owner)
@@ -418,15 +419,28 @@ class Links:
     def refresh(self) -> None:
         """Bring all containers up to date; those that cannot be are marked as changed.
 
-        Loops hand on values that nothing reads before, and joins those of either path.
+        Loops hand on values that nothing reads before, and joins those of either path. What one
+        path or an attempt has seen of a list that others have too must not count for these.
         """
         contents = self.core.heap.contents
-        behind = [key for key in self._views if key in contents]
-        for key in [key for key in behind if not self._is_current(key, contents)]:
+        behind = [k for k in self._views if k in contents and not self._is_current(k, contents)]
+        held = named(contents) if behind else frozenset()
+        for key in [key for key in behind if key in held]:
             try:
                 self.read(key)
             except CheckError:
                 contents[STALE] = contents[STALE] | {key}
+
+    @contextmanager
+    def without(self, mark: int) -> Iterator[None]:
+        """Leave out the views that another path has made, whose keys are above a mark."""
+        others = {key: view for key, view in self._views.items() if key > mark}
+        for key in others:
+            del self._views[key]
+        try:
+            yield
+        finally:
+            self._views |= others
 
     def read(self, key: int) -> None:
         """Bring the content of a container up to date.
@@ -463,9 +477,15 @@ class Links:
         if before is None or key not in containers(view.value, contents):
             raise stale()
         assert isinstance(rows, Rows)
-        view.place = self.lists.from_front(view.place, view.seen[-1].length)
-        self._renew(view.value, self.lists.copied(rows, view.place))
+        self._renew(view.value, self.lists.copied(rows, self._front(view)))
         view.seen.append(rows)
+
+    def _front(self, view: View) -> Dim:
+        """Return the place of an item counted from the front, which stays where items are added.
+
+        The place in the view is not replaced: this one may be of a branch alone.
+        """
+        return self.lists.from_front(view.place, view.seen[0].length)
 
     def _renew(self, value: Value, now: Value) -> Value:
         """Give containers the content of others of one structure; return the value that it is."""

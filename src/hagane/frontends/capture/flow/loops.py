@@ -211,6 +211,7 @@ class Graph(Calling):
         core = self.core
         assert core.frame is not None
         mark, path = len(core.frame.exits), self.knowledge.path
+        self.lists.links.refresh()
         start, before = core.heap.snapshot(), 0
         breaks: list[Exit] = []
         try:

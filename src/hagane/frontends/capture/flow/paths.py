@@ -125,6 +125,7 @@ class Paths(Plain):
         if text:
             core.name_condition(condition, text)
             self.collector.condition(text)
+        self.lists.links.refresh()
         start, entry, mark = core.heap.snapshot(), self.knowledge.path, core.heap.mark()
         branch = self.emit.branch(condition)
         self.knowledge.path = entry.taking(condition).within(branch.yes)
@@ -133,7 +134,8 @@ class Paths(Plain):
         core.heap.restore(start)
         core.dead = False
         self.knowledge.path = entry.taking(negate(condition)).within(branch.no)
-        b = self._up_to_date(no)
+        with self.lists.links.without(mark):
+            b = self._up_to_date(no)
         path_b = self.knowledge.path
         if dead_a:
             return b
