@@ -31,6 +31,12 @@ def is_container(value: Value) -> bool:
     return isinstance(value, ListRef | DictRef)
 
 
+def is_flat(value: Value, contents: Contents) -> bool:
+    """Whether a container has no others in it."""
+    found = [*containers(value, contents)]
+    return len(found) == 1 and found[0] == getattr(value, "key", None)
+
+
 def keys_of(values: Sequence[Value]) -> list[int]:
     """Return the keys of values that are containers."""
     return [value.key for value in values if is_container(value)]
@@ -85,4 +91,4 @@ def named(contents: Contents) -> set[int]:
     return found
 
 
-__all__ = ["containers", "is_container", "keys_of", "named", "objects", "stale"]
+__all__ = ["containers", "is_container", "is_flat", "keys_of", "named", "objects", "stale"]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from hagane.frontends.capture.flow.containers import (
     containers,
     is_container,
+    is_flat,
     keys_of,
     named,
     objects,
@@ -94,10 +95,7 @@ class Links:
     ) -> None:
         """Note that a new container has the content of one of others, which it may be.
 
-        Args:
-            made: The container.
-            others: The others.
-            sides: The contents of objects in which each of them is; the present ones if None.
+        Each of them is in one of the contents that ``sides`` are; the present ones if None.
         """
         if not is_container(made):
             return
@@ -105,10 +103,8 @@ class Links:
         if keys - {made.key}:
             self._link(made.key, keys)
         contents = self.core.heap.contents
-        if not all(
-            self._is_current(key, side)
-            for key, side in zip(keys_of(others), sides or (contents,) * 2, strict=False)
-        ):
+        pairs = zip(keys_of(others), sides or (contents,) * 2, strict=False)
+        if not all(self._is_current(key, side) for key, side in pairs):
             contents[STALE] = contents[STALE] | {made.key}
             self.behind.add(made.key)
             self.keys.add(made.key)
@@ -349,12 +345,8 @@ class Links:
 
     def _is_one_of(self, view: View) -> bool:
         """Whether a view is one of some containers that have no others in them."""
-        return bool(view.members) and all(map(self._is_flat, (view.value, *view.members)))
-
-    def _is_flat(self, value: Value) -> bool:
-        """Whether a container has no others in it."""
-        found = [*containers(value, self.core.heap.contents)]
-        return len(found) == 1 and found[0] == getattr(value, "key", None)
+        contents, every = self.core.heap.contents, (view.value, *view.members)
+        return bool(view.members) and all(is_flat(value, contents) for value in every)
 
     def _write_one_of(self, view: View) -> set[int]:
         """Give the content of a view to the container that it stands for."""
@@ -390,9 +382,8 @@ class Links:
 
     def are_current(self, content: Value, contents: Contents) -> bool:
         """Whether the items of a list have the content that they have for the program."""
-        if isinstance(content, Rows):
-            return True
-        return all(self._is_current(key, contents) for key in containers(content, contents))
+        keys = () if isinstance(content, Rows) else containers(content, contents)
+        return all(self._is_current(key, contents) for key in keys)
 
     def is_mixed(self, content: Any) -> bool:
         """Whether a content was joined of items that must not be read."""
@@ -406,15 +397,19 @@ class Links:
             told: Whether one that cannot be is an error now, not only where it is read.
         """
         contents = self.core.heap.contents
-        for key in [*containers(value, contents)]:
-            if key not in self.keys:
-                continue
-            try:
+        for key in [key for key in containers(value, contents) if key in self.keys]:
+            if told:
                 self.read(key)
-            except CheckError:
-                if told:
-                    raise
-                contents[STALE] = contents[STALE] | {key}
+            else:
+                self._try(key)
+
+    def _try(self, key: int) -> None:
+        """Bring a container up to date; one that cannot be is marked as changed."""
+        try:
+            self.read(key)
+        except CheckError:
+            contents = self.core.heap.contents
+            contents[STALE] = contents[STALE] | {key}
 
     def refresh(self) -> None:
         """Bring all containers up to date; those that cannot be are marked as changed.
@@ -426,10 +421,7 @@ class Links:
         behind = [k for k in self._views if k in contents and not self._is_current(k, contents)]
         held = named(contents) if behind else frozenset()
         for key in [key for key in behind if key in held]:
-            try:
-                self.read(key)
-            except CheckError:
-                contents[STALE] = contents[STALE] | {key}
+            self._try(key)
 
     @contextmanager
     def without(self, mark: int) -> Iterator[None]:
