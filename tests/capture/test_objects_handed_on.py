@@ -152,7 +152,7 @@ def unread_in_the_loop(x: np.ndarray) -> Any:
 REFUSED = [new_on_one_path, exchanged_in_a_loop, unread_in_the_loop]
 
 
-@pytest.mark.filterwarnings("ignore::hagane.capturing.compiled.CompileNotice")
+@pytest.mark.filterwarnings("ignore::hagane.CompileNotice")
 @pytest.mark.parametrize("program", REFUSED, ids=lambda f: f.__name__)
 def test_names_of_which_the_graph_cannot_tell_the_object_are_refused(program: Any) -> None:
     with pytest.raises(CaptureError, match="the data decide whether the two are the same"):
