@@ -466,7 +466,7 @@ class Links:
         before: Rows | None = rows
         while isinstance(before, Rows) and not view.has_seen(before):
             before = before.before
-        if before is None or key not in containers(view.value, contents):
+        if not isinstance(before, Rows) or key not in containers(view.value, contents):
             raise stale()
         assert isinstance(rows, Rows)
         self._renew(view.value, self.lists.copied(rows, self._front(view)))
