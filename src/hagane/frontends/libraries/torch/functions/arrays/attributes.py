@@ -8,7 +8,6 @@ from functools import partial
 
 import onnx_ir as ir
 
-from hagane.frontends.libraries import indexing
 from hagane.frontends.libraries.computing import built
 from hagane.frontends.libraries.listing import listed, number
 from hagane.frontends.libraries.names.typed_only import reason_of
@@ -329,7 +328,7 @@ def element_size(t: Core, self: Value) -> Value:
 @TORCH.method("__getitem__")
 def getitem(t: Core, self: Value, index: Value) -> Value:
     """Return ``self[index]``."""
-    return indexing.item(t, self, index)
+    return t.tables.tensor_item(t, self, index)
 
 
 @TORCH.method("is_signed")
