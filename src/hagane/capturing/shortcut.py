@@ -83,6 +83,8 @@ class Shortcut:
             if type(arg) is not kind or arg.dtype != dtype or arg.shape != shape:
                 return MISSED
             if kind is np.ndarray:
+                if self._layout and not arg.flags.c_contiguous:
+                    return MISSED
                 feeds[path] = in_parts(arg)
             elif self._is_odd(arg):
                 return MISSED

@@ -234,11 +234,11 @@ class Variant:
                 "an argument requires gradients, and the program asks whether a tensor does"
             )
         for leaf in given if self.ordered else ():
-            is_tensor = leaf.kind == "torch.Tensor" and leaf.path in self.ordered
-            if is_tensor and not leaf.value.is_contiguous():
+            if leaf.path in self.ordered and not _lies_in_order(leaf.value):
                 raise Obstacle(
-                    f"'{leaf.path}' is not contiguous, and the program calls contiguous(): whether "
-                    "a result shares memory with it depends on that"
+                    f"'{leaf.path}' is not contiguous, and the program calls contiguous(), or "
+                    "writes into a view that is a copy then, as of reshape(): what shares memory "
+                    "depends on that"
                 )
         if not self.asks_layout:
             return
@@ -457,16 +457,23 @@ def made_variant(
     )
     variant.asks_layout = bool(used.intersection(_LAYOUT))
     variant.asks_gradients = "torch.Tensor.requires_grad" in used
+    variant.ordered = captured.ordered
     if "torch.Tensor.contiguous" in used:
         paths = [leaf.path for leaf in leaves_of(captured.structure)]
         paths += [view.path for view in captured.views.values()]
         paths += [path for change in captured.changes for path in change.written]
-        variant.ordered = frozenset(filter(None, paths))
+        variant.ordered |= frozenset(filter(None, paths))
     asked = {_ASKED[name] for name in used.intersection(_ASKED)}
     if captured.sets_mode and not sys.modules["torch"].is_grad_enabled():
         asked.add("is_grad_enabled")  # what has gradients where they are recorded is not known
     variant.modes = {name: getattr(sys.modules["torch"], name)() for name in sorted(asked)}
     return variant
+
+
+def _lies_in_order(value: Any) -> bool:
+    """Whether a tensor or an array lies in the order of its axes, without gaps."""
+    flags = getattr(value, "flags", None)
+    return bool(value.is_contiguous() if flags is None else flags.c_contiguous)
 
 
 def example_of(pattern: Pattern) -> Callable[[TensorLeaf | NumberLeaf], Any]:

@@ -68,6 +68,8 @@ class Captured:
         sets_mode: Whether it says what is computed with gradients and what without.
         records: Whether it turns gradients on.
         own_gradients: Whether functions of the program have gradients that the graph has not.
+        ordered: The paths of arguments that have to lie in order, as the program writes into views
+            that are copies otherwise.
     """
 
     graph: ir.Graph
@@ -85,6 +87,7 @@ class Captured:
     sets_mode: bool = False
     records: bool = False
     own_gradients: bool = False
+    ordered: frozenset[str] = frozenset()
 
 
 def capture_object(
@@ -391,6 +394,8 @@ def _finished(
     interpreter.knowledge.close()
     graph = emit.root.graph
     given = [v for v in graph.inputs if str(v.name) not in attempt.state.state_inputs]
+    inner = any(v.is_graph_input() and v.graph is not graph for v in emit.ordered)  # of a loop
+    ordered = frozenset(str(v.name) for v in given if inner or v in emit.ordered)
     graph.inputs[:] = sorted(graph.inputs, key=lambda value: _rank(attempt, str(value.name)))
     if emit.own_backward:
         remove_own_gradients(graph)
@@ -407,7 +412,7 @@ def _finished(
         tuple(attempt.telling.left_out), attempt.names, frozenset(map(str, emit.not_one)),
         tuple(str(v.name) for v in given if any(v is t.value for t in emit.trained_here)), views,
         bool(emit.entered) or bool(emit.trained_here), False in emit.entered,
-        emit.own_backward or emit.without_own,
+        emit.own_backward or emit.without_own, ordered,
     )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ from hagane.frontends.python.values.memory import (
     note_reshaped,
     own,
     share,
+    sources_of_order,
 )
 from hagane.frontends.python.values.values import (
     DType,
@@ -80,6 +81,8 @@ class SharingTables(LibraryTables):
         # Views that indices took, with the whole and the index; and others, with the way back.
         self._parts: dict[ir.Value, tuple[Tensor, Value]] = {}
         self._views: dict[ir.Value, tuple[Tensor, Put]] = {}
+        # The memory of which there are views if it lies in order, and the values that decide it.
+        self._in_order: dict[ir.Value, set[ir.Value]] = {}
         self._arrays: set[ir.Value] = set()  # NumPy's arrays without axes, which are no scalars
 
     def writes(
@@ -108,6 +111,9 @@ class SharingTables(LibraryTables):
             if copies is None and made.value is whole.value:
                 made = replace(made, value=core.op("Identity", made).value)
                 note_contiguous(made.value)
+            if name.rpartition(".")[2] in COPYING_WHERE_NEEDED and core.emit.builds:
+                order = self._in_order.setdefault(base_of(whole.value), set())
+                order |= sources_of_order(whole.value)
         put = put_back(name, whole, made, lambda: core.emit.base_of(whole), copies)
         if put is not None:
             self._views[made.value] = whole, put
@@ -153,6 +159,7 @@ class SharingTables(LibraryTables):
         A part that was taken by an index is set as an item of the whole: ``x[i].zero_()``, and
         other views are put back into theirs: ``x.t().mul_(2)``.
         """
+        core.emit.ordered |= self._in_order.get(base_of(x.value), set())
         if x.dtype in COMPLEX:
             self.complex_parts.check_writable(core, x, remedy)
             check_writable(core, x, remedy, by_statement=by_statement)

@@ -194,6 +194,22 @@ def may_be_turned(value: ir.Value) -> bool:
     return _is_turned(base_of(value))
 
 
+def sources_of_order(value: ir.Value) -> set[ir.Value]:
+    """Return values that nothing computes, of several axes, whose order a value may lie in."""
+    found, waiting, seen = set[ir.Value](), [base_of(value)], set[ir.Value]()
+    while waiting:
+        one = waiting.pop()
+        node = one.producer()
+        if one in seen or (one.shape is not None and len(one.shape) < 2):
+            continue
+        seen.add(one)
+        if node is None:
+            found.add(one)
+        elif node.op_type not in _LAYING:
+            waiting += [v for v in node.inputs if v is not None]
+    return found
+
+
 def is_whole(value: ir.Value) -> bool:
     """Whether a tensor has all elements of its memory, in whatever order."""
     base = base_of(value)
@@ -331,5 +347,6 @@ __all__ = [
     "is_by_function",
     "is_same_view", "keep_order", "lies_in_order", "mark_stale", "may_be_copied", "memory_of",
     "note_by_function",
-    "note_in_order", "note_part", "note_reshaped", "own", "part_of", "share", "written_since",
+    "note_in_order", "note_part", "note_reshaped", "own", "part_of", "share", "sources_of_order",
+    "written_since",
 ]  # fmt: skip

@@ -56,6 +56,7 @@ class Emitter(TypesAlone):
     still = False  # whether the program computes without gradients now
     began_still = False  # whether it does from its start
     entered: frozenset[bool] = frozenset()  # how it has said so itself
+    ordered: frozenset[ir.Value] = frozenset()  # taken to lie in order where views are written
     own_backward = False  # whether functions of the program have the gradients that it gives them
     without_own = False  # whether there are such functions, and they have none yet
     lacks_own = False  # whether these are missed
