@@ -68,3 +68,26 @@ def test_quotients_at_the_ends_of_a_type_are_rounded_down(dtype: str) -> None:
     found = hagane.InferenceSession(model).run(None, {"x": x, "y": y})
     for ours, theirs in zip(found, floors(x, y), strict=True):
         np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.parametrize("name", ["weight", "pos_weight"])
+@pytest.mark.parametrize("weights", [torch.float32, torch.float64, torch.int64])
+@pytest.mark.parametrize("held", [torch.float32, torch.float64])
+def test_weights_of_a_loss_in_place_take_its_type(
+    held: torch.dtype, weights: torch.dtype, name: str
+) -> None:
+    def loss(x: Any, y: Any, w: Any) -> Any:
+        return torch.nn.functional.binary_cross_entropy_with_logits(x, y, **{name: w})
+
+    x, y = torch.linspace(-2, 2, 8, dtype=held).view(2, 4), torch.ones(2, 4, dtype=held) / 4
+    for w in (torch.tensor(3, dtype=weights), torch.tensor([1, 2, 3, 4], dtype=weights)):
+        found = hagane.compile(loss, fullgraph=True)(x, y, w)
+        torch.testing.assert_close(found, loss(x, y, w))
+
+
+def test_weights_of_other_losses_have_its_sizes() -> None:
+    def loss(x: Any, w: Any) -> Any:
+        return torch.nn.functional.mse_loss(x, x * 2, weight=w)
+
+    with pytest.raises(hagane.errors.CaptureError, match=r"expected a weight of float32\[2, 4\]"):
+        hagane.capture(loss, "float32[2, 4]", "float32[4]")

@@ -101,9 +101,11 @@ def _elementwise(
         _no_pairs(t, name, x, y, shape)
         if name in _WARNED:
             _no_spread_column(t, name, x, y)
-        for what in ("weight", "pos_weight"):
-            if isinstance(given.get(what), Tensor):
-                _fits(t, given[what], x, what)
+        weights = {k: w for k, w in given.items() if k.endswith("weight") and isinstance(w, Tensor)}
+        for what, of in weights.items():
+            _fits(t, of, x, what)
+            if not strict and (one := shape_of(t, of)) != shape_of(t, x):
+                t.fail("shape-mismatch", f"expected a weight of {t.show(x)}, got {list(one)}", x)
         # PyTorch computes this one in place in what the target gives.
         told = y.dtype if name == "binary_cross_entropy_with_logits" else dtype
         told = real_dtype(dtype) if name == "l1_loss" else told  # of distances
@@ -111,6 +113,8 @@ def _elementwise(
         if category(dtype) != 2:
             return typed
         x, y = cast(t, x, dtype), cast(t, y, dtype)
+        if strict:  # in place, as what the target gives
+            given = {**given, **{what: cast(t, of, dtype) for what, of in weights.items()}}
 
         def compute() -> Any:
             weight = given.get("weight")
