@@ -42,6 +42,7 @@ _OPERATORS = {
     "rshift": "bitwise_right_shift", "invert": "bitwise_not",
 }  # fmt: skip
 
+_EITHER_ORDER = ("torch.nn.functional.embedding_bag",)  # of weights and indices
 _POWERS = ("pow", "pow_", "ipow")
 
 
@@ -88,6 +89,9 @@ def _refuse(
         keywords.get("exponent", arguments[-1] if arguments else None), bool
     ):  # a power of zero or one, which is a copy
         return
+    first_two = arguments[:2] if name in _EITHER_ORDER else ()
+    if first_two and isinstance(first_two[0], Tensor) and first_two[0].dtype.is_floating_point():
+        arguments = [*reversed(first_two), *arguments[2:]]
     values = [*_operands(line, arguments, keywords)]
     tensors = [value for value in values if isinstance(value, Tensor)]
     if any(x.kind != TORCH.tensor or x.device != "cpu" for x in tensors):
