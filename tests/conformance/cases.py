@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 from onnx import numpy_helper
 
 # Pattern of the case's name -> why it is left out.
@@ -41,13 +42,36 @@ def exclusion(name: str) -> str | None:
 
 @cache
 def node_cases() -> Sequence[Any]:
-    """Return the cases of single operators."""
+    """Return the cases of single operators, which ONNX's runner takes with the same data."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
         # Making the cases overflows and divides by zero on purpose.
         warnings.simplefilter("ignore")
-        return tuple(load_model_tests(kind="node"))
+        cases = tuple(load_model_tests(kind="node"))
+    for case in cases:
+        if case.name.startswith(("test_cast_", "test_castlike_")):
+            case.data_sets[:] = [_in_range(*data) for data in case.data_sets]
+    return cases
+
+
+def _in_range(inputs: Sequence[Any], expected: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Put zeros for numbers that the integer type of a cast lacks.
+
+    ONNX leaves the results of such floating-point numbers open, and the expected ones are those of
+    the installed release of ml_dtypes.
+    """
+    data, (result,) = arrays(inputs[:1])[0], arrays(expected)
+    bounds = _BOUNDS.get(result.dtype.name)
+    if bounds is None or ir.DataType.from_numpy(data.dtype).is_integer():
+        return list(inputs), list(expected)
+    lacking = ~((data >= bounds[0]) & (data <= bounds[1]))
+    data, result = data.copy(), result.copy()
+    data[lacking], result[lacking] = 0, 0
+    return [numpy_helper.from_array(data), *inputs[1:]], [numpy_helper.from_array(result)]
+
+
+_BOUNDS = {"int2": (-2, 1), "uint2": (0, 3), "int4": (-8, 7), "uint4": (0, 15)}
 
 
 def arrays(values: Sequence[Any]) -> list[Any]:
