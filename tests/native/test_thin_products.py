@@ -89,3 +89,18 @@ def test_sums_of_bytes_from_several_streams_are_whole_numbers(level: str, length
         assert refused(made) == {}
         (y,) = made.run(None, {"x": x})
         np.testing.assert_array_equal(y, x.astype(np.int32) @ w.astype(np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("transposed", "rows"), [(True, 1), (True, 4), (True, 40), (False, 3)])
+def test_equal_columns_have_equal_sums(dtype: str, transposed: bool, rows: int) -> None:
+    """A softmax of large equal numbers is even only then, as in three networks of ONNX's suite."""
+    nodes = [helper.make_node("Gemm", ["a", "b"], ["y"], transB=int(transposed))]
+    random = np.random.default_rng(0)
+    for columns in (1, 7, 251, 1000):
+        a = (1e3 * random.random((rows, 333))).astype(dtype)
+        b = np.full((columns, 333) if transposed else (333, columns), 0.02, dtype)
+        made = session(model(nodes, {"a": a, "b": b}), instructions=LEVEL)
+        assert refused(made) == {}
+        (y,) = made.run(None, {"a": a, "b": b})
+        np.testing.assert_array_equal(y, np.repeat(y[:, :1], columns, axis=1))

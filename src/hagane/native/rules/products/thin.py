@@ -75,36 +75,39 @@ SHARED void {name}(const {kind} *a, int64_t am, int64_t ak, int64_t m, const {ki
 
 
 def _dots(kind: str, name: str) -> str:
+    """Several rows at a time, then single ones: sums of one order, so that equal rows have equal sums."""
     vector, lanes, f = _VECTORS[kind]
-    several = range(_SUMMED)
-    begin = f"{vector} " + ", ".join(f"s{i} = {{0}}" for i in several) + ";"
-    whole = " ".join(f"s{i} += {f}_load(x + {i} * xs + i) * u;" for i in several)
-    rest = " ".join(f"s{i} += {f}_load_n(x + {i} * xs + i, k - i) * u;" for i in several)
-    end = " ".join(f"y[{i} * ys] = {f}_sum(s{i}) + (first ? first[{i} * fs] : 0);" for i in several)
-    return f"""
-SHARED void {name}(const {kind} *x, int64_t xs, int64_t count, const {kind} *v, int64_t k, {kind} *y,
-                        int64_t ys, const {kind} *first, int64_t fs) {{
-  int64_t c = 0;
-  for (; c + {_SUMMED} <= count; c += {_SUMMED}) {{
+
+    def summed(many: int) -> str:
+        rows = range(many)
+        begin = f"{vector} " + ", ".join(f"s{i} = {{0}}, t{i} = {{0}}" for i in rows) + ";"
+        pair = " ".join(
+            f"s{i} += {f}_load(x + {i} * xs + i) * u; t{i} += {f}_load(x + {i} * xs + i + {lanes}) * w;"
+            for i in rows
+        )
+        whole = " ".join(f"s{i} += {f}_load(x + {i} * xs + i) * u;" for i in rows)
+        rest = " ".join(f"t{i} += {f}_load_n(x + {i} * xs + i, k - i) * u;" for i in rows)
+        end = " ".join(
+            f"y[{i} * ys] = {f}_sum(s{i} + t{i}) + (first ? first[{i} * fs] : 0);" for i in rows
+        )
+        return f"""
+  for (; c + {many} <= count; c += {many}, x += {many} * xs, y += {many} * ys) {{
     {begin}
     int64_t i = 0;
+    for (; i + 2 * {lanes} <= k; i += 2 * {lanes}) {{
+      const {vector} u = {f}_load(v + i), w = {f}_load(v + i + {lanes});
+      {pair}
+    }}
     for (; i + {lanes} <= k; i += {lanes}) {{ const {vector} u = {f}_load(v + i); {whole} }}
     if (i < k) {{ const {vector} u = {f}_load_n(v + i, k - i); {rest} }}
     {end}
-    x += {_SUMMED} * xs; y += {_SUMMED} * ys; if (first) first += {_SUMMED} * fs;
-  }}
-  for (; c < count; c++, x += xs, y += ys) {{
-    {vector} s = {{0}}, t = {{0}};
-    int64_t i = 0;
-    for (; i + 2 * {lanes} <= k; i += 2 * {lanes}) {{
-      s += {f}_load(x + i) * {f}_load(v + i);
-      t += {f}_load(x + i + {lanes}) * {f}_load(v + i + {lanes});
-    }}
-    for (; i + {lanes} <= k; i += {lanes}) s += {f}_load(x + i) * {f}_load(v + i);
-    if (i < k) t += {f}_load_n(x + i, k - i) * {f}_load_n(v + i, k - i);
-    *y = {f}_sum(s + t) + (first ? *first : 0);
-    if (first) first += fs;
-  }}
+    if (first) first += {many} * fs;
+  }}"""
+
+    return f"""
+SHARED void {name}(const {kind} *x, int64_t xs, int64_t count, const {kind} *v, int64_t k, {kind} *y,
+                        int64_t ys, const {kind} *first, int64_t fs) {{
+  int64_t c = 0;{summed(_SUMMED)}{summed(1)}
 }}
 """
 
