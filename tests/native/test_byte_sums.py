@@ -16,6 +16,7 @@ from tests.native.models import (
     compiled,
     every_low_precision_level,
     model,
+    of_seven_bits,
     refused,
     session,
 )
@@ -171,8 +172,8 @@ def test_means_of_images_are_rounded_after_the_zero_point(
     one = np.array(np.float32(0.25))
     constants = {
         "s": one, "s2": 2 * one, "small": np.array(np.float32(0.01)), "z": np.int8(0),
-        "odd": np.array(13, dtype), "w": draw_bytes((channels, channels, 3, 3), TYPES[1], 1),
-        "v": draw_bytes((channels, channels, 3, 3), TYPES[1], 2),
+        "odd": np.array(13, dtype), "w": of_seven_bits(draw_bytes((channels, channels, 3, 3), TYPES[1], 1)),
+        "v": of_seven_bits(draw_bytes((channels, channels, 3, 3), TYPES[1], 2)),
     }  # fmt: skip
     after = ["small", "z", "s", "odd"]
     nodes = [
@@ -201,7 +202,11 @@ def test_products_and_sums_of_bytes_are_rounded_one_after_the_other(
     monkeypatch.setenv("HAGANE_CFLAGS", "-O2")  # (from which on compilers make one step of two)
     # (Many results lie between two numbers, where a product and a sum in one step do not.)
     small, zero = np.array(np.float32(0.01)), np.int8(0)
-    constants = {"small": small, "none": zero, "w": draw_bytes((24, 24, 1, 1), TYPES[1], 1)}
+    constants = {
+        "small": small,
+        "none": zero,
+        "w": of_seven_bits(draw_bytes((24, 24, 1, 1), TYPES[1], 1)),
+    }
     points = {"a": 3, "b": 128, "c": 78}
     for name, scale in zip("abc", scales, strict=True):
         constants |= {f"s{name}": np.array(np.float32(scale)), f"z{name}": np.uint8(points[name])}

@@ -461,7 +461,7 @@ def test_convolutions_of_pairs_read_whole_borders(
 
 def test_layers_that_have_their_weights_in_common_read_one_copy() -> None:
     """As do steps of an unrolled loop, layers of ALBERT, and heads at several scales."""
-    constants = {"b": draw((96,), 1), "f": draw((64, 64, 3, 3), 2)}
+    constants = {"b": draw((96,), 1), "f": draw((64, 64, 3, 3), 2) / np.float32(24)}
     constants["w"] = draw((96, 96)) * np.float32(0.1)
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h0"], transB=1)]
     for i in range(3):

@@ -14,7 +14,7 @@ from onnx import helper
 
 from tests.drawing import few, many
 from tests.native.agreement import agree
-from tests.native.models import draw, every_low_precision_level, model, session
+from tests.native.models import draw, every_low_precision_level, model, of_seven_bits, session
 
 FEW = few(2)
 MANY = many(150)
@@ -129,9 +129,10 @@ def test_sums_are_rounded_as_onnx_runtime_rounds_them(level: str, fixed: bool) -
     random = np.random.default_rng(3)
     fed = {
         "x": numbers(random, "uint8", (1, 32, 40, 40)), "a": numbers(random, "uint8", (300, 128)),
-        "w": numbers(random, "int8", (32, 32, 1, 1)), "own": numbers(random, "int8", (32, 1, 3, 3)),
-        "half": numbers(random, "int8", (32, 16, 1, 1)), "b": numbers(random, "int8", (128, 96)),
     }  # fmt: skip
+    weights = {"w": (32, 32, 1, 1), "own": (32, 1, 3, 3), "half": (32, 16, 1, 1), "b": (128, 96)}
+    for name, shape in weights.items():
+        fed[name] = of_seven_bits(numbers(random, "int8", shape))
     constants = {
         "s": np.array(np.float32(0.0271)), "zx": np.array(128, np.uint8),
         "zo": np.array(127, np.uint8),

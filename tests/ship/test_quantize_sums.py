@@ -46,8 +46,11 @@ def test_rectified_images_are_added_as_bytes_and_others_as_floats(
     quantize(path, lambda: [feed], made)
     assert added(made) == ["s0_rounded", "s1_rounded" if rectified else "s1"]
     (expected,) = hagane.InferenceSession(path).run(None, feed)
-    for engine in (hagane, onnxruntime):
-        (found,) = engine.InferenceSession(made).run(None, feed)
+    # (As floats that are rounded: its kernels of bytes cut sums to 16 bits on some processors.)
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    for session in (hagane.InferenceSession(made), onnxruntime.InferenceSession(made, plain)):
+        (found,) = session.run(None, feed)
         error = float(np.sum((found - expected) ** 2) / np.sum(expected**2))
         assert error < 1e-3
 

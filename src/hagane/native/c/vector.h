@@ -415,15 +415,14 @@ INLINE vf v_erf(vf x) {
 }
 /* Within 1.3 ulp. */
 INLINE vf v_tanh(vf x) {
-  vf u = x * x;
+  vf a = v_abs(x), u = x * x;
   vf p = v_set1(-6.113182565e-03f);
   p = v_fma(p, u, v_set1(2.101007393e-02f));
   p = v_fma(p, u, v_set1(-5.385406772e-02f));
   p = v_fma(p, u, v_set1(1.333279453e-01f));
   p = v_fma(p, u, v_set1(-3.333332925e-01f));
-  vf near = v_fma(p * u, x, x);
-  vf far = v_copysign(1.f - 2.f / (v_exp(v_abs(x) * 2.f) + 1.f), x);
-  return v_sel((u < 0.390625f) | (x != x), near, far);
+  vf near = v_fma(p * u, a, a), far = 1.f - 2.f / (v_exp(a * 2.f) + 1.f);
+  return v_copysign(v_sel((u < 0.390625f) | (x != x), near, far), x);
 }
 #endif
 
