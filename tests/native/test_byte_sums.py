@@ -170,10 +170,12 @@ def test_means_of_images_are_rounded_after_the_zero_point(
 ) -> None:
     # (Half of all means lie between two numbers, and the zero point is odd.)
     one = np.array(np.float32(0.25))
+    first, second = (
+        of_seven_bits(draw_bytes((channels, channels, 3, 3), TYPES[1], i)) for i in (1, 2)
+    )
     constants = {
         "s": one, "s2": 2 * one, "small": np.array(np.float32(0.01)), "z": np.int8(0),
-        "odd": np.array(13, dtype), "w": of_seven_bits(draw_bytes((channels, channels, 3, 3), TYPES[1], 1)),
-        "v": of_seven_bits(draw_bytes((channels, channels, 3, 3), TYPES[1], 2)),
+        "odd": np.array(13, dtype), "w": first, "v": second,
     }  # fmt: skip
     after = ["small", "z", "s", "odd"]
     nodes = [
