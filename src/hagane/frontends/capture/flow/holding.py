@@ -93,7 +93,8 @@ class Holding:
         self.core, self.emit = core, emit
         self.stacks = Stacks(core, emit)
         self.links: Links
-        self.merged: Callable[[Choice], Value]  # makes one container of two
+        # Makes one container of two, as some contents have them.
+        self.merged: Callable[[Choice, Contents], Value]
 
     # Apart.
 
@@ -115,7 +116,7 @@ class Holding:
                 value = self.core.tables.complex_parts.joined(self.core, value)
             return [value]
         if isinstance(value, Choice) and isinstance(slot, Parts | Listed):
-            value, contents = self.merged(value), self.core.heap.contents
+            value, contents = self._one_of(value, contents)
         if isinstance(slot, Parts | Listed) and contents is self.core.heap.contents:
             self.links.fresh(value, told=False)
         if isinstance(slot, NumberSlot):
@@ -128,6 +129,17 @@ class Holding:
         found = parts_of(slot, value, contents)
         pairs = zip(slot.items, found, strict=True)
         return [t for part, item in pairs for t in self.apart(part, item, contents)]
+
+    def _one_of(self, value: Choice, contents: Contents) -> tuple[Value, Contents]:
+        """Return one container that has the content of one of two, and contents with it."""
+        heap = self.core.heap
+        mark, present = heap.mark(), contents is heap.contents
+        made = self.merged(value, contents)
+        if isinstance(made, Choice):
+            raise refuse_items(self.core.show(value))
+        if present:
+            return made, heap.contents
+        return made, {**contents, **{k: one for k, one in heap.contents.items() if k > mark}}
 
     def _scalar(self, value: Value, kind: str) -> Tensor:
         """Return a number, or one of several that the data decide, as a scalar."""
@@ -444,7 +456,10 @@ class Holding:
             for leaf, tensor in zip(leaves(new), apart, strict=True):
                 yield from self.stacks.same(leaf, tensor, count)
         else:
-            for before, after in zip(leaves(old), leaves(new), strict=True):
+            pair = [*leaves(old)], [*leaves(new)]
+            if len(pair[0]) != len(pair[1]):
+                raise refuse_items("lists of lists of a fixed length beside such of other lengths")
+            for before, after in zip(*pair, strict=True):
                 held = tuple(next(columns) for _ in columns_of(before))
                 yield from self.stacks.widened(before, after, held)
 

@@ -18,7 +18,7 @@ from hagane.frontends.capture.flow.empty import Empty
 from hagane.frontends.capture.flow.holding import ruled
 from hagane.frontends.capture.flow.lists import Lists
 from hagane.frontends.capture.flow.mixtures import NUMPY, is_numpy_scalar, mixes
-from hagane.frontends.capture.flow.slots import number_kind
+from hagane.frontends.capture.flow.slots import Contents, number_kind
 from hagane.frontends.python.interpret.core import Exit
 from hagane.frontends.python.interpret.domain import Plain
 from hagane.frontends.python.report.collect import Collector
@@ -302,9 +302,19 @@ class Paths(Plain):
                 self._pairs[yes.key, no.key] = found
         return found
 
-    def merged(self, value: Choice) -> Value:
-        """Return one container that has the content of one of two."""
-        sides = [self.merged(v) if isinstance(v, Choice) else v for v in (value.yes, value.no)]
+    def merged(self, value: Choice, contents: Contents) -> Value:
+        """Return one container that has the content of one of two, as it is in ``contents``."""
+        before = self._sides, self._pairs, self._mark, self._joins
+        held, present = dict(contents), contents is self.core.heap.contents
+        self._sides = None if present else (held, held)
+        self._pairs, self._mark, self._joins = {}, 0, {}
+        try:
+            return self._one_of(value)
+        finally:
+            self._sides, self._pairs, self._mark, self._joins = before
+
+    def _one_of(self, value: Choice) -> Value:
+        sides = [self._one_of(v) if isinstance(v, Choice) else v for v in (value.yes, value.no)]
         return self._join_objects(value.condition, *sides)
 
     def _joined_object(self, condition: Term, yes: Value, no: Value) -> Value:

@@ -202,6 +202,8 @@ def _placed(t: Core, name: str, x: Value, y: Value, axis: Value) -> Tensor:
     a, b = variable(t, x, "x"), variable(t, y, "y")
     shape, own = shape_of(t, a), shape_of(t, b)
     start = axis if isinstance(axis, int) else 1
+    if start < 0:
+        t.fail("value", f"expected an axis of 0 or more, from which y is placed, got {start}", a, b)
     if len(shape) < start + len(own) or any(
         not definitely_equal(j, 1) and t.emit.differ(i, j)
         for i, j in zip(shape[start:], own, strict=False)

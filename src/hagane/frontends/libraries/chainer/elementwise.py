@@ -116,6 +116,11 @@ def clip(t: Core, x: Value, x_min: Value, x_max: Value) -> Tensor:
     bounds = [
         None if v is None else _setting(t, v, n) for v, n in ((x_min, "x_min"), (x_max, "x_max"))
     ]
+    low, high = bounds
+    if low is not None and high is not None and low >= high:
+        t.fail("value", f"expected x_min to be less than x_max, got {low} and {high}", found)
+    if low is None and high is None:
+        t.fail("value", "expected x_min or x_max to be a number, got None for both", found)
     return same(t, found, activations.clip, found, *bounds)
 
 
@@ -126,11 +131,14 @@ def rrelu(
 ) -> Value:  # fmt: skip
     """Return x where it is positive, else x with a slope that is drawn while training."""
     found = floating(t, x)
+    low, high = _setting(t, l, "l"), _setting(t, u, "u")
+    if not 0 <= low < high < 1:
+        t.fail("value", f"expected 0 <= l < u < 1, got l = {low} and u = {high}", found)
     if settings(t)["train"] and r is None:
         y = made(t, "rrelu", [found], found.dtype, found.shape)
         slope = y
     else:
-        middle = (_setting(t, l, "l") + _setting(t, u, "u")) / 2
+        middle = (low + high) / 2
         fixed = settings(t)["train"]
         slope = (
             floating(t, r, "r")
@@ -144,6 +152,8 @@ def rrelu(
 @function("normalize")
 def normalize(t: Core, x: Value, eps: Value = 1e-5, axis: Value = 1) -> Tensor:
     """Return vectors along axes over their lengths."""
+    if isinstance(axis, list):
+        t.fail("type", f"expected axis to be an integer or a tuple, got {t.show(axis)}")
     found, least = floating(t, x), _setting(t, eps, "eps")
     places = axes(t, axis, len(shape_of(t, found)), found)
     return same(
@@ -206,6 +216,7 @@ def crelu(t: Core, x: Value, axis: Value = 1) -> Tensor:
 @function("maxout")
 def maxout(t: Core, x: Value, pool_size: Value, axis: Value = 1) -> Tensor:
     """Return the maxima of groups of ``pool_size`` elements along an axis."""
+    t.emit.require_size(pool_size, 1, "pool_size")
     found, place, shape = _resized(t, x, axis, 1, pool_size)
     return computed(t, (found.dtype, shape), functions.maxout, found, pool_size, place)
 

@@ -254,7 +254,7 @@ class Swish:
 
 @layer("Bias")
 class Bias:
-    """``x + b`` with b placed at an axis."""
+    """``x + b`` with b placed at an axis, which is a parameter or comes after x."""
 
     @staticmethod
     def init(t: Core, axis: Value = 1, shape: Value = None) -> dict[str, Value]:
@@ -265,8 +265,15 @@ class Bias:
     def forward(t: Core, self: View, *xs: Value) -> Value:
         """Apply the layer."""
         own = self.get("b", None)
-        other = xs[1] if own is None else own
-        return t.call_library("chainer.functions.bias", [xs[0], other, self.axis])
+        first, other = (*_some(t, xs, 1 if own is not None else 2), own)[:2]
+        return t.call_library("chainer.functions.bias", [first, other, self.axis])
+
+
+def _some(t: Core, xs: tuple[Value, ...], count: int) -> tuple[Value, ...]:
+    """Return the inputs of a layer, which takes so many."""
+    if len(xs) != count:
+        t.fail("call", f"expected {count} inputs, got {len(xs)}")
+    return xs
 
 
 @layer("Scale")
@@ -283,6 +290,8 @@ class Scale:
             if bias_term:
                 made["bias"] = _new(t, "Bias", axis, W_shape)
         elif bias_term:
+            if bias_shape is None:
+                t.fail("value", "expected bias_shape, as W_shape is None and bias_term is true")
             made["bias"] = _new(t, "Bias", axis, bias_shape)
         return made
 
@@ -290,9 +299,9 @@ class Scale:
     def forward(t: Core, self: View, *xs: Value) -> Value:
         """Apply the layer."""
         own, bias = self.get("W", None), self.get("bias", None)
-        other = xs[1] if own is None else own
-        y = t.call_library("chainer.functions.scale", [xs[0], other, self.axis])
-        return y if bias is None else t.call(bias, [y, *xs[len(xs) - 1 if own else 2 :]], {})
+        first, other = (*_some(t, xs, 1 if own is not None else 2), own)[:2]
+        y = t.call_library("chainer.functions.scale", [first, other, self.axis])
+        return y if bias is None else t.call(bias, [y], {})
 
 
 @layer("Parameter")
@@ -311,10 +320,15 @@ class ParameterLink:
 
 
 @layer("SimplifiedDropconnect")
-class SimplifiedDropconnect(Linear):
+class SimplifiedDropconnect:
     """A linear layer with weights dropped while training."""
 
-    init = Linear.init
+    @staticmethod
+    def init(t: Core, in_size: Value, out_size: Value, ratio: Value = 0.5, nobias: Value = False,
+             initialW: Value = None, initial_bias: Value = None) -> dict[str, Value]:  # fmt: skip
+        """Return the attributes."""
+        made = Linear.init(t, in_size, out_size, nobias, initialW, initial_bias)
+        return {**made, "ratio": ratio}
 
     @staticmethod
     def forward(t: Core, self: View, x: Value, train: Value = True, mask: Value = None,
@@ -322,7 +336,7 @@ class SimplifiedDropconnect(Linear):
         """Apply the layer."""
         if is_lazy(self.W):
             self.W = weight(t, self.out_size, product(shape_of(t, variable(t, x))[1:]))
-        given = [x, self.W, self.get("b", None), self.get("ratio", 0.5), train]
+        given = [x, self.W, self.get("b", None), self.ratio, train, mask, use_batchwise_mask]
         return t.call_library("chainer.functions.simplified_dropconnect", given)
 
 

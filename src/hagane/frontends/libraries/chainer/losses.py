@@ -40,8 +40,21 @@ from hagane.ops.functions.chainer import losses as functions
 
 def check_reduce(t: Core, reduce: Value, options: tuple[str, ...]) -> None:
     """Fail unless ``reduce`` is one of the options."""
-    if isinstance(reduce, str) and reduce not in options:
-        t.fail("value", f"expected reduce to be one of {', '.join(options)}, got {reduce!r}")
+    check_option(t, "reduce", reduce, options)
+
+
+def check_option(t: Core, name: str, value: Value, options: tuple[str, ...]) -> None:
+    """Fail unless a setting is one of the texts that it may be."""
+    if (value is None or isinstance(value, str | int | float)) and value not in options:
+        t.fail("value", f"expected {name} to be one of {', '.join(options)}, got {value!r}")
+
+
+def positive_margin(t: Core, margin: Value) -> float:
+    """Return a margin, which has to be known and greater than zero."""
+    found = number(t, margin, "margin")
+    if not found > 0:
+        t.fail("value", f"expected a margin greater than 0, got {margin}")
+    return found
 
 
 def loss_of(
@@ -150,6 +163,7 @@ def huber_loss(
     t: Core, x: Value, t_: Value, delta: Value, reduce: Value = "sum_along_second_axis"
 ) -> Tensor:
     """Return the Huber loss, summed along axis 1 or element by element."""
+    check_reduce(t, reduce, ("sum_along_second_axis", "no"))
     a, b = floating(t, x), floating(t, t_, "t")
     same_dtype(t, a, b, "x and t")
     same_shape(t, a, b, "x and t")
@@ -162,6 +176,8 @@ def huber_loss(
 @function("hinge")
 def hinge(t: Core, x: Value, t_: Value, norm: Value = "L1", reduce: Value = "mean") -> Tensor:
     """Return the hinge loss of (batch, classes) against classes."""
+    check_reduce(t, reduce, ("mean", "no"))
+    check_option(t, "norm", norm, ("L1", "L2"))
     found, labels = floating(t, x), variable(t, t_, "t")
     shape, own = need_rank(t, found, 2, "x"), need_rank(t, labels, 1, "t")
     if kind_of(labels) != "i":
@@ -203,9 +219,10 @@ def contrastive(
     t: Core, x0: Value, x1: Value, y: Value, margin: Value = 1, reduce: Value = "mean"
 ) -> Tensor:
     """Return a loss of pairs (batch, features) that are alike or not."""
+    check_reduce(t, reduce, ("mean", "no"))
     a, b = floating(t, x0, "x0"), floating(t, x1, "x1")
     same_shape(t, a, b, "x0 and x1")
-    alike, far = variable(t, y, "y"), number(t, margin, "margin")
+    alike, far = variable(t, y, "y"), positive_margin(t, margin)
     return loss_of(t, a.dtype, need_rank(t, a, 2, "x0")[:1], reduce, functions.contrastive, a, b,
                    alike, far, reduce)  # fmt: skip
 
@@ -214,6 +231,7 @@ def contrastive(
 def triplet(t: Core, anchor: Value, positive: Value, negative: Value, margin: Value = 0.2,
             reduce: Value = "mean") -> Tensor:  # fmt: skip
     """Return a loss of triples (batch, features)."""
+    check_reduce(t, reduce, ("mean", "no"))
     found = [floating(t, v, "anchor") for v in (anchor, positive, negative)]
     for other in found[1:]:
         same_shape(t, found[0], other, "anchor, positive and negative")
@@ -222,7 +240,7 @@ def triplet(t: Core, anchor: Value, positive: Value, negative: Value, margin: Va
         t.fail("rank", f"expected (batch, features, ...), got {t.show(found[0])}", found[0])
     shape = (shape[0], *shape[2:])
     return loss_of(t, found[0].dtype, shape, reduce, functions.triplet, *found,
-                   number(t, margin, "margin"), reduce)  # fmt: skip
+                   positive_margin(t, margin), reduce)  # fmt: skip
 
 
 @function("connectionist_temporal_classification")
@@ -234,7 +252,7 @@ def connectionist_temporal_classification(
     first = variable(t, x.element, "x") if isinstance(x, Many) else variables(t, x, "x")[0]
     labels = variable(t, t_, "t")
     shape = need_rank(t, first, 2, "x")
-    if t.emit.differ(shape[0], shape_of(t, labels)[0]):
+    if t.emit.differ(shape[0], need_rank(t, labels, 2, "t")[0]):
         t.fail("shape-mismatch", f"{t.show(labels)} does not label {t.show(first)}", first, labels)
     check_reduce(t, reduce, ("mean", "no"))
     if not t.emit.builds or isinstance(x, Many):
@@ -297,6 +315,7 @@ def argmax_crf1d(t: Core, cost: Value, xs: Value) -> Value:
 @function("cross_covariance")
 def cross_covariance(t: Core, y: Value, z: Value, reduce: Value = "half_squared_sum") -> Tensor:
     """Return a measure of how two sets of features vary together."""
+    check_reduce(t, reduce, ("half_squared_sum", "no"))
     a, b = floating(t, y, "y"), floating(t, z, "z")
     shape = (need_rank(t, a, 2, "y")[1], need_rank(t, b, 2, "z")[1])
     return loss_of(t, a.dtype, shape, reduce, functions.cross_covariance, a, b, reduce)
@@ -305,6 +324,7 @@ def cross_covariance(t: Core, y: Value, z: Value, reduce: Value = "half_squared_
 @function("decov")
 def decov(t: Core, h: Value, reduce: Value = "half_squared_sum") -> Tensor:
     """Return a measure of how features vary together."""
+    check_reduce(t, reduce, ("half_squared_sum", "no"))
     x = floating(t, h, "h")
     count = need_rank(t, x, 2, "h")[1]
     return loss_of(t, x.dtype, (count, count), reduce, functions.decov, x, reduce)
@@ -348,6 +368,12 @@ def _classes(t: Core, value: Value) -> Tensor:
 def accuracy(t: Core, y: Value, t_: Value, ignore_label: Value = None) -> Tensor:
     """Return how many of the highest scores (batch, classes, ...) are right."""
     found, labels = floating(t, y, "y"), _classes(t, t_)
+    _label(t, found, labels)
+    return computed(t, (found.dtype, ()), functions.accuracy, found, labels, ignore_label)
+
+
+def _label(t: Core, found: Tensor, labels: Tensor) -> None:
+    """Fail unless there is a class for each row of scores (batch, classes, ...)."""
     shape, own = shape_of(t, found), shape_of(t, labels)
     expected = (shape[0], *shape[2:]) if shape else ()
     if (
@@ -363,7 +389,6 @@ def accuracy(t: Core, y: Value, t_: Value, ignore_label: Value = None) -> Tensor
             found,
             labels,
         )
-    return computed(t, (found.dtype, ()), functions.accuracy, found, labels, ignore_label)
 
 
 @function("binary_accuracy")
@@ -380,6 +405,9 @@ def r2_score(
     multioutput: Value = "uniform_average",
 ) -> Tensor:  # fmt: skip
     """Return the coefficient of determination."""
+    check_option(t, "multioutput", multioutput, ("uniform_average", "raw_values"))
+    if sample_weight is not None:
+        t.fail("value", "sample_weight is not implemented in Chainer: expected None")
     a, b = floating(t, pred, "pred"), floating(t, true, "true")
     same_shape(t, a, b, "pred and true")
     average = multioutput == "uniform_average"
@@ -389,7 +417,8 @@ def r2_score(
 
 def _summary(t: Core, y: Value, t_: Value, count: Value, beta: Value, ignored: Value) -> Value:
     """Return precision, recall, F score and support of each class."""
-    found, labels = floating(t, y, "y"), variable(t, t_, "t")
+    found, labels = floating(t, y, "y"), _classes(t, t_)
+    _label(t, found, labels)
     number_of = shape_of(t, found)[1] if count is None else count
     promised = [(DOUBLE, (number_of,))] * 3 + [(INT64, (number_of,))]
     if not isinstance(count, int):  # the highest class that occurs decides it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hagane.frontends.libraries.chainer.operands import (
+    axes,
     computed,
     floating,
     made,
@@ -36,6 +37,8 @@ def checked(
     same_dtype(t, scale, shift, "gamma and beta")
     same_shape(t, scale, shift, "gamma and beta")
     shape, own = shape_of(t, found), shape_of(t, scale)
+    if axis is not None:
+        axes(t, axis, len(shape), found)
     places = key_axes(len(shape), len(own), axis)
     fits = len(places) == len(own) and all(place < len(shape) for place in places)
     if not fits:
@@ -152,6 +155,7 @@ def group_normalization(
     same_shape(t, scale, shift, "gamma and beta")
     if t.emit.differ(need_rank(t, scale, 1, "gamma")[0], shape[1]):
         t.fail("shape-mismatch", f"{t.show(scale)} does not fit {t.show(found)}", found, scale)
+    t.emit.require_size(groups, 1, "groups")
     if t.emit.indivisible(shape[1], groups, "channels in groups"):
         t.fail(
             "shape-mismatch", f"expected channels divisible by {groups}, got {t.show(found)}", found
@@ -168,5 +172,7 @@ def local_response_normalization(t: Core, x: Value, n: Value = 5, k: Value = 2, 
     found = floating(t, x)
     if len(shape_of(t, found)) < 2:
         t.fail("rank", f"expected (batch, channels, ...), got {t.show(found)}", found)
+    if not isinstance(n, int):
+        t.fail("type", f"expected n to be an integer, got {t.show(t.wrap(n))}", found)
     run = functions.local_response_normalization
     return computed(t, found, run, found, n, float(k), float(alpha), float(beta))

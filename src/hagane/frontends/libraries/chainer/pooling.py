@@ -78,6 +78,8 @@ def windows_of(t: Core, rank: int, x: Value, ksize: Value, stride: Value, pad: V
     kernel = per_axis(t, ksize, rank, "ksize")
     strides = kernel if stride is None else per_axis(t, stride, rank, "stride")
     pads = per_axis(t, pad, rank, "pad")
+    for step in strides:
+        t.emit.require_size(step, 1, "stride")
     tail = [
         output_size(n, k, s, p, bool(cover_all))
         for n, k, s, p in zip(shape[2:], kernel, strides, pads, strict=True)
@@ -240,6 +242,8 @@ def roi_pooling_2d(
     """Return a grid of maxima for each region (picture, left, top, right, bottom)."""
     found, boxes = _regions(t, x, rois, 5)
     size = [*per_axis(t, outh, 1, "outh"), *per_axis(t, outw, 1, "outw")]
+    for count in size:
+        t.emit.require_size(count, 1, "number of rows and columns")
     shape = (shape_of(t, boxes)[0], shape_of(t, found)[1], *size)
     known = numbers(size)
     if known is None:

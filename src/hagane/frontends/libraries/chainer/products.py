@@ -143,6 +143,9 @@ def tensordot(t: Core, a: Value, b: Value, axes: Value = 2) -> Tensor:
     left, right = floating(t, a, "a"), floating(t, b, "b")
     same_dtype(t, left, right, "a and b")
     pairs = axes
+    if not (isinstance(pairs, int) or (isinstance(pairs, list | tuple) and len(pairs) == 2)):
+        told = f"expected axes to be an integer or a pair of them, got {t.show(t.wrap(axes))}"
+        t.fail("value", told, left, right)
     if isinstance(pairs, list | tuple):
         pairs = tuple(p if isinstance(p, list | tuple) else (p,) for p in pairs)
     promised = run(t, left, right, pairs, left.dtype)
@@ -202,7 +205,16 @@ def embed_id(t: Core, x: Value, W: Value, ignore_label: Value = None) -> Tensor:
 
 @function("simplified_dropconnect")
 def simplified_dropconnect(t: Core, x: Value, W: Value, b: Value = None, ratio: Value = 0.5,
-                           train: Value = True, **_: Value) -> Tensor:  # fmt: skip
+                           train: Value = True, mask: Value = None,
+                           use_batchwise_mask: Value = True) -> Tensor:  # fmt: skip
     """Return a linear layer with weights dropped, unless ``train`` says no."""
     y = linear(t, x, W, b)
+    if train and mask is None and isinstance(ratio, int | float) and ratio == 1:
+        t.fail("value", "expected a ratio below 1, got 1: what is left is divided by 1 - ratio", y)
+    if train and mask is not None:
+        kept, whole = variable(t, mask, "mask"), shape_of(t, variable(t, W, "W"))
+        wanted = (shape_of(t, y)[0], *whole) if use_batchwise_mask else whole
+        own = need_rank(t, kept, len(wanted), "mask")
+        if any(t.emit.differ(a, b) for a, b in zip(own, wanted, strict=True)):
+            t.fail("shape-mismatch", f"the mask {t.show(kept)} does not fit the weights", kept, y)
     return made(t, "Dropconnect", [y], y.dtype, y.shape) if train else y

@@ -27,6 +27,8 @@ _OPERATORS = {
 
 def reduced(t: Core, operator: str, x: Tensor, axis: Value, keepdims: Value) -> Tensor:
     """Return a reduction over axes; all without any."""
+    if isinstance(axis, list):
+        t.fail("type", f"expected axis to be None, an integer or a tuple, got {t.show(axis)}")
     shape = shape_of(t, x)
     places = axes(t, axis, len(shape), x)
     if not places:
@@ -82,6 +84,8 @@ def _place(name: str, operator: str) -> None:
     def run(t: Core, x: Value, axis: Value = None) -> Tensor:
         found = floating(t, x)
         shape = shape_of(t, found)
+        if isinstance(axis, list | tuple):
+            t.fail("type", f"expected axis to be None or an integer, got {t.show(axis)}")
         places = axes(t, axis, len(shape), found)
         rest = tuple(n for i, n in enumerate(shape) if i not in places)
         place = None if axis is None else places[0]
@@ -99,6 +103,8 @@ def batch_l2_norm_squared(t: Core, x: Value) -> Tensor:
     """Return the squared norm of each sample."""
     found = floating(t, x)
     shape = shape_of(t, found)
+    if len(shape) < 2:
+        t.fail("rank", f"expected (batch, features, ...), got {t.show(found)}", found)
     rest = list(range(1, len(shape)))
     run = lambda x: op("ReduceSumSquare", x, rest, keepdims=0)  # noqa: E731
     return computed(t, (found.dtype, shape[:1]), run, found)

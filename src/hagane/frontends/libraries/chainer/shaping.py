@@ -167,6 +167,9 @@ def _pairs(given: Value, rank: int) -> list[tuple[Any, Any]] | None:
 def repeat(t: Core, x: Value, repeats: Value, axis: Value = None) -> Tensor:
     """Return the variable with each element repeated."""
     found = variable(t, x)
+    for count in repeats if isinstance(repeats, tuple | list) else (repeats,):
+        if isinstance(count, int) and count < 0:
+            t.fail("value", f"expected repeats of 0 or more, got {count}", found)
     promised = _numpys(t, "repeat", found, repeats, axis)
     if axis is None:
         found = flatten(t, found)
@@ -183,6 +186,8 @@ def repeat(t: Core, x: Value, repeats: Value, axis: Value = None) -> Tensor:
 @function("broadcast")
 def broadcast(t: Core, *args: Value) -> Value:
     """Return variables repeated to their common shape; a tuple if there are several."""
+    if not args:
+        t.fail("value", "expected at least one variable to broadcast")
     found = [variable(t, x) for x in args]
     shape = broadcast_shape(t, *found)
     results = tuple(computed(t, (x.dtype, shape), arrays.expand, x, shape) for x in found)
@@ -248,6 +253,8 @@ def permutate(t: Core, x: Value, indices: Value, axis: Value = 0, inv: Value = F
     found, places = variable(t, x), to_array(t, indices)
     place = checked(t, axis, len(shape_of(t, found)), found)
     own = need_rank(t, places, 1, "indices")
+    if kind_of(places) != "i":
+        t.fail("dtype-mismatch", f"expected indices as integers, got {t.show(places)}", places)
     shape = shape_of(t, found)
     if inv and t.emit.differ(own[0], shape[place]):
         t.fail(
@@ -276,6 +283,7 @@ def depth2space(t: Core, X: Value, r: Value) -> Tensor:
     """Return channels moved into space: (batch, C / r^2, H r, W r)."""
     x = floating(t, X, "X")
     batch, channels, height, width = need_rank(t, x, 4, "X")
+    t.emit.require_size(r, 1, "r")
     if t.emit.indivisible(channels, r * r, "channels"):
         t.fail("shape-mismatch", f"expected channels divisible by {r * r}, got {t.show(x)}", x)
     shape = (batch, floordiv(channels, r * r), height * r, width * r)
@@ -287,6 +295,7 @@ def space2depth(t: Core, X: Value, r: Value) -> Tensor:
     """Return space moved into channels: (batch, C r^2, H / r, W / r)."""
     x = floating(t, X, "X")
     batch, channels, height, width = need_rank(t, x, 4, "X")
+    t.emit.require_size(r, 1, "r")
     for dim in (height, width):
         if t.emit.indivisible(dim, r, "height and width"):
             t.fail("shape-mismatch", f"expected sizes divisible by {r}, got {t.show(x)}", x)
@@ -318,7 +327,7 @@ def spatial_transformer_grid(t: Core, theta: Value, output_shape: Value, **_: Va
     shape = need_rank(t, found, 3, "theta")
     if t.emit.differ(shape[1], 2) or t.emit.differ(shape[2], 3):
         t.fail("shape-mismatch", f"expected (batch, 2, 3), got {t.show(found)}", found)
-    target = sizes(t, output_shape)
+    target = per_axis(t, output_shape, 2, "output_shape")
     result = (found.dtype, (shape[0], 2, *target))
     if not all(isinstance(size, int) for size in target):
         return made(t, "AffineGrid", [found], *result)
@@ -357,6 +366,8 @@ def shift(t: Core, x: Value, ksize: Value = 3, dilate: Value = 1) -> Tensor:
 
 def _fourier(name: str, inverse: bool) -> None:
     def run(t: Core, x: Value) -> Value:
+        if not isinstance(x, tuple | list) or len(x) != 2:
+            t.fail("type", f"expected a real and an imaginary part, got {t.show(t.wrap(x))}")
         real, imaginary = (floating(t, part) for part in x)
         same_shape(t, real, imaginary, "the real and the imaginary part")
         promised = [(real.dtype, real.shape)] * 2

@@ -82,6 +82,8 @@ def convolution(
     bias = _bias(t, b, kernel[0])
     strides, pads = per_axis(t, stride, rank, "stride"), per_axis(t, pad, rank, "pad")
     dilations = per_axis(t, dilate, rank, "dilate")
+    for step in strides:
+        t.emit.require_size(step, 1, "stride")
     tail = [
         output_size(n, k, s, p, bool(cover_all), d)
         for n, k, s, p, d in zip(shape[2:], kernel[2:], strides, pads, dilations, strict=True)

@@ -371,6 +371,12 @@ def resize(t: Core, a: Value, new_shape: Value) -> Tensor:
     return typed(t, "Resize", [x], x.dtype, tuple(wanted), None, resized)
 
 
+_PADDING = (
+    "constant", "edge", "empty", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
+    "symmetric", "wrap",
+)  # fmt: skip
+
+
 @NUMPY.function("pad")
 def pad(
     t: Core, array: Value, pad_width: Value, mode: Value = "constant", *,
@@ -379,7 +385,11 @@ def pad(
     """Return the array with elements added around it."""
     x = to_array(t, array)
     shape = list(shape_of(t, x))
+    if isinstance(mode, str) and mode not in _PADDING:
+        t.fail("value", f"expected mode to be one of {', '.join(_PADDING)}, got {mode!r}", x)
     pairs = _pairs(t, pad_width, len(shape), x)
+    for amount in (amount for pair in pairs for amount in pair):
+        t.emit.require_size(amount, 0, "number of elements to add")
     padded = [n + before + after for n, (before, after) in zip(shape, pairs, strict=True)]
     amounts = [*(before for before, _ in pairs), *(after for _, after in pairs)]
     name = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}.get(mode)
