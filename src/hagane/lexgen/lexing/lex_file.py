@@ -57,7 +57,8 @@ def read_lex_file(path: Path) -> Specification:
     except FileNotFoundError:
         raise NoSuchFile(f"there is no specification '{path}'") from None
     except (UnicodeDecodeError, IsADirectoryError) as error:
-        raise SpecificationError(f"{path}: expected a text file in UTF-8: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise SpecificationError(f"{path}: expected a text file in UTF-8: {why}") from None
     return parse_lex_file(text, str(path))
 
 
