@@ -225,6 +225,12 @@ def test_the_command_writes_a_module_that_runs_alone(tmp_path: Path) -> None:
     assert done.stdout == "['WORD', 'SHOUT'] 1\n"
 
 
+def test_a_byte_order_mark_is_no_part_of_a_specification(tmp_path: Path) -> None:
+    file = tmp_path / "words.l"
+    file.write_bytes(b"\xef\xbb\xbf%%\r\n[a-z]+ ID\r\n")
+    assert [token.kind for token in Lexer(read_lex_file(file)).tokenize("ab")] == ["ID"]
+
+
 def test_a_folder_is_no_specification(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError) as caught:
         read_lex_file(tmp_path)
