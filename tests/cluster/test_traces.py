@@ -82,6 +82,14 @@ def test_what_is_wrong_with_a_trace_is_named(tmp_path: Path) -> None:
     bad.write_text("a,b\n1,2\n")
     with pytest.raises(InvalidManifest, match=r"pods.csv:1: column 'name' is missing"):
         list(openb.read_pods(bad))
+    bad.write_bytes(b"\xff\xfe")
+    with pytest.raises(
+        InvalidManifest, match=r"pods.csv: cannot be read: expected a table .*UTF-8"
+    ):
+        list(openb.read_pods(bad))
+    bad.write_text("\n".join([lines[0], "x" * 200_000]))
+    with pytest.raises(InvalidManifest, match=r"behind line 1: field larger than field limit"):
+        list(openb.read_pods(bad))
     with pytest.raises(InvalidManifest, match="cannot be read"):
         openb.read_nodes(tmp_path / "none.csv")
     with pytest.raises(InvalidManifest, match="unknown trace format 'x'"):

@@ -13,7 +13,7 @@ import pytest
 from hagane.cli import main
 from hagane.lexgen import Lexer, SpecificationError, diagnose, ready
 from hagane.lexgen.lexing.draw import draw_stages
-from hagane.lexgen.lexing.lex_file import parse_lex_file
+from hagane.lexgen.lexing.lex_file import parse_lex_file, read_lex_file
 from tests.lexgen.test_lexer import needs_compiler
 
 STATES = """\
@@ -223,6 +223,18 @@ def test_the_command_writes_a_module_that_runs_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '.'); {code}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "['WORD', 'SHOUT'] 1\n"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_specification(tmp_path: Path) -> None:
+    file = tmp_path / "words.l"
+    file.write_bytes(b"\xef\xbb\xbf%%\r\n[a-z]+ ID\r\n")
+    assert [token.kind for token in Lexer(read_lex_file(file)).tokenize("ab")] == ["ID"]
+
+
+def test_a_folder_is_no_specification(tmp_path: Path) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        read_lex_file(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: expected a text file in UTF-8: Is a directory"
 
 
 def main_ok(arguments: list[str]) -> None:

@@ -433,11 +433,13 @@ def test_grammars_that_are_malformed_are_refused_by_line(text: str, message: str
 
 
 def test_grammars_are_read_from_files(tmp_path: Path) -> None:
-    (tmp_path / "yes.gbnf").write_text('root ::= "yes" | "no"')
+    (tmp_path / "yes.gbnf").write_text('\ufeffroot ::= "yes" | "no"', encoding="utf-8")
     index = TokenMask(Grammar.read(tmp_path / "yes.gbnf"), VOCABULARY)
     assert {VOCABULARY[token] for token in index.mask(index.start).tokens()} == {"y", "n"}
     with pytest.raises(NoSuchFile, match=r"there is no grammar '.*no.gbnf'"):
         Grammar.read(tmp_path / "no.gbnf")
+    with pytest.raises(InvalidArgument, match=r": expected a text file in UTF-8: Is a directory$"):
+        Grammar.read(tmp_path)
 
 
 def test_schemas_that_combine_too_much_or_nest_too_deeply_are_refused(

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from hagane.cli.feeds import parse_shapes
+from hagane.cli.numbers import finite
 from hagane.cli.terminal.width import show
 from hagane.errors import InvalidArgument
 from hagane.runtime.bench import BUILD, ENGINES, compare, time_build
@@ -34,7 +35,9 @@ def command(
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of each engine; 0 takes all.")] = 0,
     rounds: Annotated[int, typer.Option(help="Rounds; the engines take turns in each.")] = 7,
-    seconds: Annotated[float, typer.Option(help="Time of one engine in one round.")] = 0.3,
+    seconds: Annotated[
+        float, typer.Option(help="Time of one engine in one round.", callback=finite)
+    ] = 0.3,
     precision: Annotated[
         Precision, typer.Option(help="fp32, or bf16: products of constant weights in bfloat16.")
     ] = "fp32",
@@ -137,7 +140,8 @@ class _progress:  # noqa: N801  # reads as a verb at its only call
         from rich.console import Console
         from rich.progress import Progress
 
-        self._bar = Progress(console=Console(stderr=True), transient=True)
+        console = Console(stderr=True)  # elsewhere, an empty line would be left
+        self._bar = Progress(console=console, transient=True, disable=not console.is_terminal)
         self._task = self._bar.add_task("measuring", total=total)
 
     def __enter__(self) -> Any:

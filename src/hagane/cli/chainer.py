@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-import runpy
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from hagane.cli.script import run_script
 from hagane.errors import NoSuchFile
 
 CONTEXT = {
@@ -48,13 +48,15 @@ def command(
     # Processes that the script starts, which import it anew, find hagane too.
     sys.path.insert(0, str(Path(stand_in.__file__).parent))
     sys.path.insert(0, str(path.resolve().parent))
-    try:
-        runpy.run_path(file, run_name="__main__")
-    except ModuleNotFoundError as error:
+    run_script(file, _absent)
+
+
+def _absent(error: Exception) -> None:
+    """Note why a package around Chainer is not there."""
+    if isinstance(error, ModuleNotFoundError):
         absent = _ABSENT.get((error.name or "").partition(".")[0])
         if absent is not None:
             error.add_note(f"hagane chainer: {absent}")
-        raise
 
 
 def _start_method() -> str:

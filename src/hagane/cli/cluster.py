@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from hagane.cli.numbers import not_negative, port_number
 from hagane.cli.terminal.progress import working
 from hagane.cli.terminal.simulated import simulating
 from hagane.errors import InvalidArgument
@@ -18,6 +19,9 @@ app = typer.Typer(no_args_is_help=True, help="Try a Kubernetes scheduler on a si
 
 KubeVersion = Annotated[
     str, typer.Option("--kube-version", help="Which Kubernetes to be, like 1.34.")
+]
+Port = Annotated[
+    int, typer.Option(help="Where to listen on 127.0.0.1; 0 picks one.", callback=port_number)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -131,7 +135,7 @@ def serve_extender(
         str, typer.Option(help="profile, best-fit, fgd, or module:Class of a Greedy.")
     ] = "profile",
     kube_version: KubeVersion = "1.34",
-    port: Annotated[int, typer.Option(help="Where to listen on 127.0.0.1; 0 picks one.")] = 8888,
+    port: Port = 8888,
 ) -> None:
     """Serve a Python scheduler as a Kubernetes scheduler extender over HTTP."""
     from hagane.tools.cluster.link.serve import ExtenderService
@@ -151,13 +155,20 @@ def serve_extender(
 @app.command("serve-api")
 def serve_api(
     config: Annotated[Path, typer.Argument(help="The configuration; its scheduler is not used.")],
-    port: Annotated[int, typer.Option(help="Where to listen on 127.0.0.1; 0 picks one.")] = 8001,
+    port: Port = 8001,
     quiet: Annotated[
-        float, typer.Option(help="Real seconds of silence after which simulated time goes on.")
+        float,
+        typer.Option(
+            help="Real seconds of silence after which simulated time goes on.",
+            callback=not_negative,
+        ),
     ] = 0.5,
     wait: Annotated[
         float | None,
-        typer.Option(help="Real seconds in which a scheduler has to come; for ever without it."),
+        typer.Option(
+            help="Real seconds in which a scheduler has to come; for ever without it.",
+            callback=not_negative,
+        ),
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="End when nothing is left to simulate.")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from hagane.cli.numbers import not_negative
 from hagane.cli.terminal.progress import working
 from hagane.cli.terminal.width import show
 from hagane.errors import HaganeError, InvalidArgument
@@ -38,15 +39,19 @@ def bench(
     workers: Annotated[
         str | None, typer.Option(help="Numbers of workers to try, such as 0,1,2.")
     ] = None,
-    prefetch: Annotated[int, typer.Option(help="Batches made ahead of time.")] = 2,
+    prefetch: Annotated[
+        int, typer.Option(help="Batches made ahead of time.", callback=not_negative)
+    ] = 2,
     samples: Annotated[
         bool, typer.Option("--samples", help="Give out lists of samples, not stacked arrays.")
     ] = False,
     compute_ms: Annotated[
-        float, typer.Option(help="Simulate a step of so many milliseconds.")
+        float, typer.Option(help="Simulate a step of so many milliseconds.", callback=not_negative)
     ] = 0.0,
     batches: Annotated[int, typer.Option(help="Most batches in a measurement.")] = 50,
-    seconds: Annotated[float, typer.Option(help="Most seconds in a measurement.")] = 3.0,
+    seconds: Annotated[
+        float, typer.Option(help="Most seconds in a measurement.", callback=not_negative)
+    ] = 3.0,
     start_method: Annotated[str | None, typer.Option(help="forkserver, spawn or fork.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:

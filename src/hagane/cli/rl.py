@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hagane.cli.numbers import finite
 from hagane.machine.whole_files import write_whole
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -33,9 +34,12 @@ def serve(
         int | None, typer.Option(help="Observations to stack; 4 for Atari games, 0 for none.")
     ] = None,
     patience: Annotated[
-        float, typer.Option(help="Seconds without a step after which a job is ended.")
+        float,
+        typer.Option(help="Seconds without a step after which a job is ended.", callback=finite),
     ] = 30.0,
-    memory: Annotated[float, typer.Option(help="GiB that a job may take; 0 for no limit.")] = 4.0,
+    memory: Annotated[
+        float, typer.Option(help="GiB that a job may take; 0 for no limit.", callback=finite)
+    ] = 4.0,
     jobs: Annotated[int, typer.Option(help="How many jobs run at once.")] = 2,
     debug: Annotated[bool, typer.Option(help="Write each request to standard error.")] = False,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from hagane.cli.numbers import finite
 from hagane.cli.terminal.width import show, terminal_width
 from hagane.errors import InvalidArgument
 from hagane.machine.whole_files import write_whole
@@ -19,6 +20,8 @@ from hagane.tools.rtl.circuit.elaborate import find_top
 from hagane.tools.rtl.report import write_report
 from hagane.tools.rtl.search.search import Report
 from hagane.tools.rtl.waivers import read_waivers
+
+_LONGEST = 10**7  # seconds, about four months: more than any timer of this machine has to take
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -51,7 +54,8 @@ def cover_command(
     ] = None,
     cycles: Annotated[int, typer.Option(help="Most cycles to look ahead after reset.")] = 24,
     seconds: Annotated[
-        float, typer.Option(help="Time limit of everything, building included.")
+        float,
+        typer.Option(help="Time limit of everything, building included.", callback=finite),
     ] = 60.0,
     covered: Annotated[
         list[Path] | None,
@@ -79,8 +83,10 @@ def cover_command(
     """
     if cycles < 1:
         raise InvalidArgument(f"--cycles: expected a number of at least 1, got {cycles}")
-    if seconds <= 0:
-        raise InvalidArgument(f"--seconds: expected a time above 0, got {seconds}")
+    if not 0 < seconds <= _LONGEST:
+        raise InvalidArgument(
+            f"--seconds: expected a time above 0 and of at most {_LONGEST:,}, got {seconds:g}"
+        )
     if power_on not in ("zero", "any"):
         raise InvalidArgument(f"--power-on: expected 'zero' or 'any', got '{power_on}'")
     parameters = dict(_pair(text) for text in parameter or [])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from hagane.cli.script import run_module, run_script
 from hagane.errors import InvalidArgument, NoSuchFile
 
 CONTEXT = {
@@ -47,7 +47,7 @@ def command(
     sys.argv = [target, *context.args]
     if module:
         sys.path.insert(0, str(Path.cwd()))
-        runpy.run_module(target, run_name="__main__", alter_sys=True)
+        run_module(target)
         return
     sys.path.insert(0, str(path.resolve().parent))
-    runpy.run_path(target, run_name="__main__")
+    run_script(target)

@@ -24,9 +24,9 @@ from pathlib import Path
 from types import CodeType
 from typing import NoReturn
 
-from hagane.errors import NoSuchFile
 from hagane.lexgen.errors import RegexSyntaxError, SpecificationError
 from hagane.lexgen.expressions.characters import Flags
+from hagane.lexgen.expressions.files import text_of
 from hagane.lexgen.expressions.parse import parse
 from hagane.lexgen.expressions.syntax import Pattern
 from hagane.lexgen.lexing.specification import INITIAL, Action, Rule, Specification
@@ -52,13 +52,7 @@ def read_lex_file(path: Path) -> Specification:
         NoSuchFile: There is no such file.
         SpecificationError: It is malformed; the message starts with file, line and column.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise NoSuchFile(f"there is no specification '{path}'") from None
-    except (UnicodeDecodeError, IsADirectoryError) as error:
-        raise SpecificationError(f"{path}: expected a text file in UTF-8: {error}") from None
-    return parse_lex_file(text, str(path))
+    return parse_lex_file(text_of(path, "specification", SpecificationError), str(path))
 
 
 def parse_lex_file(text: str, name: str = "<lexer>") -> Specification:

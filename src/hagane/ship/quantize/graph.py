@@ -73,6 +73,8 @@ class Source:
             model = onnx.load(path)
         except Exception as error:
             raise InvalidModel(f"'{path}' is no readable ONNX model: {error}") from None
+        if not model.HasField("graph"):
+            raise InvalidModel(f"'{path}' is no ONNX model: it holds no graph")
         opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
         if opset < _LEAST_OPSET:
             try:

@@ -16,6 +16,8 @@ from hagane.tools.rl.jobs.start import Forked, Fresh
 from hagane.tools.rl.jobs.worker import Channel, serve_job
 from hagane.tools.rl.logs.folder import LogFolder
 
+_MOST_MEMORY = 2**32  # GiB, the most that the limit of a process can say
+
 
 def _need_server() -> None:
     try:
@@ -70,7 +72,7 @@ def serve_agents(
             "expected --patience above 0, --memory of at least 0 and --jobs of at least 1, "
             f"got {patience:g}, {memory:g} and {jobs}"
         )
-    limits = Limits(patience, int(memory * 2**30), jobs)
+    limits = Limits(patience, int(min(memory, _MOST_MEMORY) * 2**30), jobs)
     setting = Setting(tuple(agents), environment, frames)
     folder = LogFolder(Path(log_dir))
     listening = listen_on(port)

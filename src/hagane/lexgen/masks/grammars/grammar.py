@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from hagane.errors import InvalidArgument, NoSuchFile
+from hagane.errors import InvalidArgument
 from hagane.lexgen.expressions.characters import Flags
+from hagane.lexgen.expressions.files import text_of
 from hagane.lexgen.masks.grammars.lark_terminals import TERMINALS
 from hagane.lexgen.masks.grammars.left_recursion import turned_round
 from hagane.lexgen.masks.grammars.templates import Named, renamed, written_out
@@ -62,13 +63,9 @@ class Grammar:
 
         Raises:
             NoSuchFile: There is no such file.
-            InvalidArgument: Its text is malformed.
+            InvalidArgument: It is no text, or the text is malformed.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise NoSuchFile(f"there is no grammar '{path}'") from None
-        return cls(text, start, Path(path).parent)
+        return cls(text_of(Path(path), "grammar"), start, Path(path).parent)
 
 
 _TOKEN = re.compile(
@@ -259,8 +256,8 @@ class _Reader:
             self._fail(line, f"there is no grammar '{file}' to import")
         if self.importing > _DEEPEST_IMPORT:
             self._fail(line, f"'{file}' is imported more than {_DEEPEST_IMPORT} deep")
-        text = file.read_text(encoding="utf-8")
         try:
+            text = text_of(file, "grammar")
             found = _Reader(text, file.parent, self.importing + 1).plain_rules()
         except InvalidArgument as error:
             self._fail(line, f"'{file.name}': {error}")

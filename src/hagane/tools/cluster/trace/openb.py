@@ -117,7 +117,7 @@ def rows(path: Path | str, columns: tuple[str, ...]) -> Iterator[tuple[int, Mapp
     """Yield (line number, row) of a CSV file that has at least the given columns.
 
     Raises:
-        InvalidManifest: if the file or a column is missing, or a line is too short.
+        InvalidManifest: if the file or a column is missing, it is no text, or a line is too short.
     """
     try:
         file = open(path, newline="", encoding="utf-8-sig")  # noqa: SIM115
@@ -127,18 +127,24 @@ def rows(path: Path | str, columns: tuple[str, ...]) -> Iterator[tuple[int, Mapp
         ) from None
     with file:
         reader = csv.DictReader(file)
-        missing = [c for c in columns if c not in (reader.fieldnames or ())]
-        if missing:
-            raise InvalidManifest(
-                f"{path}:1: column {missing[0]!r} is missing: expected {','.join(columns)}"
-            )
-        for row in reader:
-            if any(row[c] is None for c in columns):
+        try:
+            missing = [c for c in columns if c not in (reader.fieldnames or ())]
+            if missing:
                 raise InvalidManifest(
-                    f"{path}:{reader.line_num}: expected {len(columns)} columns, got "
-                    f"{sum(v is not None for v in row.values())}"
+                    f"{path}:1: column {missing[0]!r} is missing: expected {','.join(columns)}"
                 )
-            yield reader.line_num, row
+            for row in reader:
+                if any(row[c] is None for c in columns):
+                    raise InvalidManifest(
+                        f"{path}:{reader.line_num}: expected {len(columns)} columns, got "
+                        f"{sum(v is not None for v in row.values())}"
+                    )
+                yield reader.line_num, row
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InvalidManifest(
+                f"{path}: cannot be read: expected a table of comma-separated values as text in "
+                f"UTF-8, behind line {reader.line_num}: {error}"
+            ) from None
 
 
 def whole(path: Path | str, line: int, row: Mapping[str, str], column: str) -> int:
