@@ -290,13 +290,14 @@ def drawn(t: Core, name: str, x: Tensor, ratio: Value) -> Tensor:
 @function("zoneout")
 def zoneout(t: Core, h: Value, x: Value, ratio: Value = 0.5, **_: Value) -> Tensor:
     """Return elements of the present state, while training some of the former one."""
-    before, found = floating(t, h, "h"), floating(t, x)
-    same_shape(t, before, found, "h and x")
     if settings(t)["train"]:
+        before, found = floating(t, h, "h"), floating(t, x)
+        same_shape(t, before, found, "h and x")
         if _is_drawn_by_caller(t) and isinstance(ratio, int | float) and 0 <= ratio < 1:
             mask = t.emit.mask(found, float(ratio))
             return same(t, found, _chosen, mask, found, before)
         return made(t, "Zoneout", [before, found], found.dtype, found.shape)
+    found = variable(t, x)
     return same(t, found, lambda x: op("Identity", x), found)
 
 

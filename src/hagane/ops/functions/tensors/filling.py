@@ -139,8 +139,12 @@ def coordinates(sizes: Sequence[Dim], dtype: ir.DataType) -> Any:
 
 
 def one_hot(x: Any, count: Dim, dtype: ir.DataType) -> Any:
-    """Return 1 at the place that an integer names along a new last axis, else 0."""
-    return cast(op("Equal", unsqueeze(x, [rank_of(x)]), cast(steps(count), dtype_of(x))), dtype)
+    """Return 1 at the place that an integer names along a new last axis, else 0.
+
+    A run fails where an integer names none.
+    """
+    places = cast(steps(count), dtype_of(x))
+    return cast(op("Equal", unsqueeze(op("Gather", places, x), [rank_of(x)]), places), dtype)
 
 
 def with_corner(x: Any, sizes: Sequence[Dim]) -> Any:
@@ -208,4 +212,5 @@ def stepped_as(start: Any, stop: Any, count: Dim, dtype: ir.DataType, endpoint: 
 def one_hot_of_all(x: Any) -> Any:
     """Return one-hot vectors of as many elements as the largest number needs; int64."""
     count = add(op("ReduceMax", op("Reshape", x, [-1]), keepdims=0), 1)
-    return cast(op("Equal", unsqueeze(x, [rank_of(x)]), op("Range", 0, count, 1)), _INT64)
+    places = op("Range", 0, count, 1)
+    return cast(op("Equal", unsqueeze(op("Gather", places, x), [rank_of(x)]), places), _INT64)

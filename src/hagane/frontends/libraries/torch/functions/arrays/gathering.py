@@ -15,6 +15,7 @@ from hagane.frontends.libraries.indexing import (
     check_places,
     set_item,
 )
+from hagane.frontends.libraries.torch.indices import from_front
 from hagane.frontends.libraries.torch.operands import (
     BOOL,
     INT64,
@@ -53,7 +54,7 @@ def _gathered(name: str) -> None:
         x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
         shape = shape_of(t, x)
         where = axis(t, dim, len(shape), x)
-        _need_index(t, places)
+        places = _index(t, places)
         if 0 in shape_of(t, places):  # no index at all, which fits any input
             made = places.shape if name == "gather" else x.shape
             return t.emit.typed("GatherElements", [x, places], x.dtype, made)
@@ -161,6 +162,13 @@ for _name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
     _gathered(_name)
 
 
+def _index(t: Core, index: Value) -> Tensor:
+    """Return indices that count from the front."""
+    found = need_tensor(t, index, "index")
+    _need_index(t, found)
+    return from_front(t, found)
+
+
 def _need_index(t: Core, index: Tensor) -> None:
     if index.dtype not in (INT64, ir.DataType.INT32):
         t.fail(
@@ -172,8 +180,7 @@ def _need_index(t: Core, index: Tensor) -> None:
 @TORCH.function("index_select", methods=("index_select",))
 def index_select(t: Core, input: Value, dim: Value, index: Value) -> Tensor:
     """Return the elements at one-dimensional indices along an axis."""
-    x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
-    _need_index(t, places)
+    x, places = need_tensor(t, input, "input"), _index(t, index)
     where = axis(t, dim, len(shape_of(t, x)), x)
     if len(shape_of(t, places)) > 1:
         t.fail("rank", f"index_select takes one axis of indices, got {t.show(places)}", places)
@@ -192,6 +199,8 @@ def _index_put(name: str) -> None:
     ) -> Tensor:  # fmt: skip
         x, places = need_tensor(t, input, "input"), need_tensor(t, index, "index")
         _need_index(t, places)
+        if name != "index_fill":
+            places = from_front(t, places)
         shape = list(shape_of(t, x))
         where = axis(t, dim, len(shape), x)
         if name == "index_fill" and not shape_of(t, places):  # one place is a vector of one

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built, computed
 from hagane.frontends.libraries.torch import programs
+from hagane.frontends.libraries.torch.indices import from_front
 from hagane.frontends.libraries.torch.operands import (
     FLOAT,
     INT64,
@@ -191,6 +192,7 @@ def bincount(t: Core, input: Value, weights: Value = None, minlength: Value = 0)
     if category(x.dtype) != 1:
         t.fail("dtype-mismatch", f"bincount takes integers, got {t.show(x)}", x,
                remedy="convert it with .long()")  # fmt: skip
+    x = from_front(t, x)
     double = isinstance(weights, Tensor) and weights.dtype != FLOAT
     dtype = INT64 if weights is None else ir.DataType.DOUBLE if double else FLOAT
     made = (dtype, (t.emit.fresh("bins"),))

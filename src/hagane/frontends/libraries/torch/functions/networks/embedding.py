@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from hagane.frontends.libraries.computing import built
+from hagane.frontends.libraries.torch.indices import from_front
 from hagane.frontends.libraries.torch.operands import (
     INT64,
     category,
@@ -49,6 +50,7 @@ def embedding(
             x,
             remedy="convert it with .long()",
         )
+    x = from_front(t, x)
     _known_rows(t, x, w)
     if max_norm is not None:  # which changes the weight
         _refuse_norm(t, w)
@@ -114,6 +116,7 @@ def embedding_bag(
         if max_norm is not None:
             _refuse_norm(t, weight)
         return t.emit.typed("EmbeddingBag", [weight], *made)
+    input = from_front(t, input)
     shape = shape_of(t, input)
     weights = [per_sample_weights] if isinstance(per_sample_weights, Tensor) else []
 
@@ -143,6 +146,7 @@ def one_hot(t: Core, tensor: Value, num_classes: Value = -1) -> Tensor:
             x,
             remedy="convert it with .long()",
         )
+    x = from_front(t, x)
     if isinstance(num_classes, Tensor):
         num_classes = t.tensor_number(num_classes, whole=True)
     if x.known is not None and isinstance(num_classes, int) and num_classes > 0 and x.known.size:
