@@ -405,7 +405,8 @@ class Holding:
             if content.form == form:
                 return content
             return self.rows_of(form, self._formed(content, form), content.family, content)
-        assert isinstance(content, tuple)
+        if isinstance(content, Many):
+            _refuse_lost(content.element)
         known = known_columns(form, content, contents)
         if known:
             initializer = self.emit.root.nodes.initializer
@@ -456,10 +457,9 @@ class Holding:
             for leaf, tensor in zip(leaves(new), apart, strict=True):
                 yield from self.stacks.same(leaf, tensor, count)
         else:
-            pair = [*leaves(old)], [*leaves(new)]
-            if len(pair[0]) != len(pair[1]):
+            if len([*leaves(old)]) != len([*leaves(new)]):
                 raise refuse_items("lists of lists of a fixed length beside such of other lengths")
-            for before, after in zip(*pair, strict=True):
+            for before, after in zip(leaves(old), leaves(new), strict=True):
                 held = tuple(next(columns) for _ in columns_of(before))
                 yield from self.stacks.widened(before, after, held)
 
